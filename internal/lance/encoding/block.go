@@ -1,0 +1,73 @@
+// Package encoding holds the decoded form of a column's rows, common to all file versions; v20 and v21 below it turn
+// pages into it and back.
+package encoding
+
+// Kind is the physical shape of one leaf value.
+type Kind int
+
+// Kinds of leaf value.
+const (
+	Fixed  Kind = iota // Bits wide; booleans (Bits 1) stand as one byte 0 or 1 each
+	Bytes              // utf8 and binary, with 32 or 64 bit offsets
+	Vector             // fixed-size list of fixed-width items, any number of dimensions
+)
+
+// Type is what the codecs need to know of a leaf column. Signedness, units and zones do not matter to a rewrite.
+type Type struct {
+	Kind       Kind
+	Bits       int   // Fixed: bits of a value (1, or a multiple of 8); Vector: bits of one item
+	Dims       []int // Vector: dimensions, outermost first; the product is the number of items per value
+	OffsetBits int   // Bytes: 32 or 64
+	Text       bool  // Bytes: utf8
+}
+
+// Items is the number of items in one value: the product of Dims, 1 for other kinds.
+func (t Type) Items() int {
+	n := 1
+	for _, d := range t.Dims {
+		n *= d
+	}
+	return n
+}
+
+// Width is the bytes that one value takes in Values.Fixed; 0 for Bytes.
+func (t Type) Width() int {
+	if t.Kind == Bytes {
+		return 0
+	}
+	return t.Items() * max(1, t.Bits/8)
+}
+
+// Layer is one structural layer of a leaf column, innermost first in Block.Layers. Numbers are those of
+// lance-format/lance protos/encodings_v2_1.proto:RepDefLayer.
+type Layer int
+
+// Layers. An item layer is the leaf or a struct around it, a list layer a list or map around it.
+const (
+	AllValidItem     Layer = 1
+	AllValidList     Layer = 2
+	NullableItem     Layer = 3
+	NullableList     Layer = 4
+	EmptyableList    Layer = 5
+	NullAndEmptyList Layer = 6
+)
+
+// Block is a run of whole, consecutive rows of one leaf column: values with their repetition and definition levels.
+// Levels count from the leaf outwards (file format 2.1, lance-encoding src/repdef.rs). Without a list layer each row has
+// one entry and one value slot, Rep is nil, and Def is nil when every value is there.
+type Block struct {
+	Rows   int
+	Layers []Layer
+	Rep    []uint16 // per entry; nil without list layers
+	Def    []uint16 // per entry; 0 = value present; nil = all 0
+	Values Values   // one slot per entry whose level leaves a slot, null slots included
+}
+
+// Values are the slots of a Block. Bytes under null slots are zero (Fixed) or empty (Bytes), whatever the file held.
+type Values struct {
+	N         int
+	Fixed     []byte // Fixed, Vector: N * Type.Width() bytes, little-endian
+	Offsets   []int  // Bytes: N+1 positions in Data, Offsets[0] = 0
+	Data      []byte // Bytes
+	ItemValid []byte // Vector: one byte 0 or 1 per item of every slot, or nil when all items are valid
+}
