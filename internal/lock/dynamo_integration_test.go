@@ -1,0 +1,216 @@
+//go:build integration
+
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"lancekeeper/internal/dynamo"
+	"lancekeeper/internal/lock"
+)
+
+// newTable makes a table on the DynamoDB that AWS_ENDPOINT_URL_DYNAMODB names, and removes it with the test.
+func newTable(t *testing.T) (*dynamodb.Client, string) {
+	t.Helper()
+	require.NotEmpty(t, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), "integration tests need a DynamoDB on loopback")
+	settings, err := awsconfig.LoadDefaultConfig(t.Context())
+	require.NoError(t, err)
+	client := dynamodb.NewFromConfig(settings, func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true })
+	name := "lock-" + uuid.NewString()
+	_, err = client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:   aws.String(name),
+		BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String(dynamo.PartitionKey), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String(dynamo.SortKey), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String(dynamo.PartitionKey), KeyType: types.KeyTypeHash},
+			{AttributeName: aws.String(dynamo.SortKey), KeyType: types.KeyTypeRange},
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(name)})
+		require.NoError(t, err)
+	})
+	require.NoError(t, dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(name)}, time.Minute))
+	return client, name
+}
+
+func onTable(client lock.Updater, table, owner string, now func() time.Time) *lock.DynamoLocker {
+	return lock.NewDynamo(client, lock.DynamoOptions{Table: table, Owner: owner, Now: now})
+}
+
+func TestDynamoLocker(t *testing.T) {
+	client, table := newTable(t)
+	testLocker(t, func(_ *testing.T, owner string) locker { return onTable(client, table, owner, time.Now) })
+}
+
+// I1, I3, I5: a dead owner's lease is taken over when expiry and skew have passed, whatever the table's tidying does; not before.
+func TestDynamoTakeover(t *testing.T) {
+	client, table := newTable(t)
+	now := time.Now()
+	clock := func() time.Time { return now }
+	dead, err := onTable(client, table, "dead", clock).Acquire(t.Context(), dataset, now.Add(5*time.Minute))
+	require.NoError(t, err)
+
+	item := readItem(t, client, table)
+	for _, name := range []string{"lease_owner", "lease_token", "lease_expires", "lease_acquired", "lease_generation", "expires_at"} {
+		require.Contains(t, item, name)
+	}
+
+	k := onTable(client, table, "heir", clock)
+	now = now.Add(5*time.Minute + lock.DefaultSkew)
+	_, err = k.Acquire(t.Context(), dataset, now.Add(5*time.Minute))
+	require.ErrorAs(t, err, new(*lock.HeldError))
+	now = now.Add(time.Millisecond)
+	heir, err := k.Acquire(t.Context(), dataset, now.Add(5*time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, dead.Generation()+1, heir.Generation())
+
+	require.ErrorIs(t, dead.Release(t.Context()), lock.ErrLost)
+	_, err = k.Acquire(t.Context(), dataset, now.Add(5*time.Minute))
+	var held *lock.HeldError
+	require.ErrorAs(t, err, &held, "the late release freed nothing")
+	require.Equal(t, "heir", held.Owner)
+	require.NoError(t, heir.Release(t.Context()))
+}
+
+// I4: a lock without an end stays held, says how to break it, and is broken only as it was seen.
+func TestDynamoLockWithoutExpiry(t *testing.T) {
+	client, table := newTable(t)
+	put := func(extra map[string]types.AttributeValue) {
+		item := dynamo.ItemKey(dataset, dynamo.LockItem)
+		item["lease_owner"] = &types.AttributeValueMemberS{Value: "somebody"}
+		for name, value := range extra {
+			item[name] = value
+		}
+		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item})
+		require.NoError(t, err)
+	}
+	k := onTable(client, table, "a", time.Now)
+	for name, extra := range map[string]map[string]types.AttributeValue{
+		"owner only":           nil,
+		"with a token":         {"lease_token": &types.AttributeValueMemberS{Value: "seen"}},
+		"with a generation":    {"lease_generation": &types.AttributeValueMemberN{Value: "41"}},
+		"time to live is over": {"expires_at": &types.AttributeValueMemberN{Value: "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(extra)
+			_, err := k.Acquire(t.Context(), dataset, time.Time{})
+			var held *lock.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Zero(t, held.Until)
+			require.ErrorContains(t, err, "--break-lock '"+held.Token+"'")
+
+			require.ErrorIs(t, k.Break(t.Context(), dataset, "another"), lock.ErrLost)
+			require.ErrorIs(t, k.Break(t.Context(), dataset, "owner=another"), lock.ErrLost)
+			require.NoError(t, k.Break(t.Context(), dataset, held.Token))
+			lease, err := k.Acquire(t.Context(), dataset, time.Time{})
+			require.NoError(t, err)
+			require.Greater(t, lease.Generation(), held.Generation)
+			require.NoError(t, lease.Release(t.Context()))
+		})
+	}
+}
+
+// lossy does each call and loses the answer of the first one whose update begins with the given word.
+type lossy struct {
+	*dynamodb.Client
+	lose  string
+	times int
+}
+
+func (l *lossy) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, options ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
+	out, err := l.Client.UpdateItem(ctx, in, options...)
+	if l.times > 0 && strings.HasPrefix(aws.ToString(in.UpdateExpression), l.lose) {
+		l.times--
+		return nil, errors.New("connection reset by peer")
+	}
+	return out, err
+}
+
+func TestDynamoLostAnswers(t *testing.T) {
+	client, table := newTable(t)
+	flaky := &lossy{Client: client, lose: "SET lease_owner", times: 1}
+	lease, err := onTable(flaky, table, "a", time.Now).Acquire(t.Context(), dataset, time.Time{})
+	require.NoError(t, err, "the token in the item is ours")
+	require.Zero(t, flaky.times)
+	require.NoError(t, lease.Check(t.Context()))
+
+	_, err = onTable(client, table, "b", time.Now).Acquire(t.Context(), dataset, time.Time{})
+	var held *lock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, lease.Generation(), held.Generation)
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// The SDK repeats a call whose answer was lost; then the lock is free already, by our own doing.
+func TestDynamoReleaseTwice(t *testing.T) {
+	client, table := newTable(t)
+	twice := &repeating{Client: client}
+	lease, err := onTable(twice, table, "a", time.Now).Acquire(t.Context(), dataset, time.Time{})
+	require.NoError(t, err)
+	twice.on = true
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// repeating does each call twice and returns the second answer.
+type repeating struct {
+	*dynamodb.Client
+	on bool
+}
+
+func (r *repeating) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, options ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
+	if r.on {
+		if _, err := r.Client.UpdateItem(ctx, in, options...); err != nil {
+			return nil, err
+		}
+	}
+	return r.Client.UpdateItem(ctx, in, options...)
+}
+
+func TestDynamoFenceSurvivesTheItem(t *testing.T) {
+	client, table := newTable(t)
+	now := time.Now()
+	k := onTable(client, table, "a", func() time.Time { return now })
+	var last uint64
+	for range 3 {
+		lease, err := k.Acquire(t.Context(), dataset, now.Add(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, lease.Release(t.Context()))
+		require.Greater(t, lease.Generation(), last)
+		last = lease.Generation()
+		_, err = client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: aws.String(table), Key: dynamo.ItemKey(dataset, dynamo.LockItem),
+		})
+		require.NoError(t, err)
+		now = now.Add(time.Minute)
+	}
+}
+
+func readItem(t *testing.T, client *dynamodb.Client, table string) map[string]types.AttributeValue {
+	t.Helper()
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(table), Key: dynamo.ItemKey(dataset, dynamo.LockItem), ConsistentRead: aws.Bool(true),
+	})
+	require.NoError(t, err)
+	return out.Item
+}
