@@ -1,0 +1,91 @@
+"""dump.py URI: what the official engine reads at URI, one JSON document.
+
+{"tables": {name: {version, rows, ordered, bag, columns, schema, versions, tags, branches, indices, fragments}}}: hashes over canonical values, of the
+rows in scan order (ordered), of the rows as a bag, and of each column; every listed version with its row count and what a
+full scan of it gives (evenly chosen ones where there are more than --versions).
+"""
+
+import argparse
+import hashlib
+import json
+import os
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from place import storage_options, tables
+
+
+def exact(array):
+    """The values of an array as Python objects that keep every bit; None for null."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+        array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+    t = array.type
+    if pa.types.is_floating(t):
+        bits = array.view({16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[t.bit_width])
+        return bits.to_pylist()
+    if pa.types.is_temporal(t):
+        return array.view(pa.int32() if t.bit_width == 32 else pa.int64()).to_pylist()
+    if pa.types.is_fixed_size_list(t):
+        inner = exact(array.flatten()) if not array.null_count else exact(pc.fill_null(array, pa.scalar([0] * t.list_size, t)).flatten())
+        n, valid = t.list_size, array.is_valid().to_pylist()
+        return [tuple(inner[i * n:(i + 1) * n]) if v else None for i, v in enumerate(valid)]
+    return array.to_pylist()
+
+
+def digest(table):
+    """Hashes of a table; every value goes in by its repr, which is exact for what exact() gives."""
+    columns, rows = {}, [hashlib.blake2b(digest_size=12) for _ in range(table.num_rows)]
+    for name in table.column_names:
+        whole = hashlib.blake2b(digest_size=16)
+        for row, value in zip(rows, exact(table[name])):
+            cell = repr(value).encode() + b"\0"
+            whole.update(cell)
+            row.update(cell)
+        columns[name] = whole.hexdigest()
+    rows = [r.digest() for r in rows]
+    return {"rows": table.num_rows, "ordered": hashlib.sha256(b"".join(rows)).hexdigest(),
+            "bag": hashlib.sha256(b"".join(sorted(rows))).hexdigest(), "columns": columns}
+
+
+def spread(items, most):
+    """At most `most` of the items, evenly, the first and the last among them."""
+    if len(items) <= most:
+        return items
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
+
+
+def dump(uri, most):
+    def at(version=None):
+        return lance.dataset(uri, version=version, storage_options=storage_options(uri))
+    ds = at()
+    versions = [{"version": v["version"]} for v in ds.versions()]
+    for v in spread(versions, most):
+        old = at(v["version"])
+        v["rows"] = old.count_rows()
+        v["scan"] = sum(b.num_rows for b in old.scanner().to_batches())
+    tags = {}
+    for name, tag in ds.tags.list().items():
+        where = (tag.get("branch"), tag["version"]) if tag.get("branch") else tag["version"]
+        tags[name] = {"version": tag["version"], "branch": tag.get("branch"), "rows": ds.checkout_version(where).count_rows()}
+    branches = {}
+    for name in ds.branches.list():
+        branch = ds.checkout_version((name, None))
+        branches[name] = {"version": branch.version, **digest(branch.to_table())}
+    return {"version": ds.version, **digest(ds.to_table()), "schema": str(ds.schema), "versions": versions, "tags": tags, "branches": branches,
+            "indices": sorted(i["name"] for i in ds.list_indices()), "config": ds.config(),
+            "fragments": [[f.fragment_id, f.physical_rows, f.num_deletions] for f in ds.get_fragments()]}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("uri")
+    p.add_argument("--versions", type=int, default=60, help="scan this many versions at most")
+    a = p.parse_args()
+    print(json.dumps({"tables": {os.path.basename(t): dump(t, a.versions) for t in tables(a.uri.rstrip("/"))}}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+"""make.py RECIPE --out DIR: write a dataset with the official engine and print {"uri": ...}.
+
+Rows depend on the arguments alone. DIR is local or s3:// (then on the file-backed server of test/services). All files
+become --age-days old, except where a recipe says otherwise.
+"""
+
+import argparse
+import decimal
+import json
+import os
+import random
+import uuid
+from datetime import timedelta
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+from place import age, files, folder, storage_options
+
+RECIPES = {}
+
+
+def recipe(f):
+    RECIPES[f.__name__] = f
+    return f
+
+
+class Job:
+    """Arguments, the dataset's URI, and writing to it."""
+
+    def __init__(self, options):
+        self.o, self.rng = options, random.Random(options.recipe)
+        self.uri = f"{options.out.rstrip('/')}/{options.name or options.recipe}.lance"
+        self.notes = {}
+
+    def open(self):
+        return lance.dataset(self.uri, storage_options=storage_options(self.uri))
+
+    def write(self, table, mode="append", uri=None, **kw):
+        uri = uri or self.uri
+        if not os.path.isdir(os.path.join(folder(uri), "_versions")):
+            mode = "create"
+            kw.setdefault("data_storage_version", self.o.storage)
+        return lance.write_dataset(table, uri, mode=mode, storage_options=storage_options(uri), **kw)
+
+    def rows(self, n, start=0):
+        """A plain table: id, name, value (with nulls)."""
+        ids = range(start, start + n)
+        return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"name {i}" for i in ids],
+                         "value": pa.array([None if i % 7 == 3 else i / 8 for i in ids], pa.float64())})
+
+    def appends(self, count, n, start=0, **kw):
+        for i in range(count):
+            self.write(self.rows(n, start + i * n), **kw)
+
+
+@recipe
+def upserts(job):
+    """--count delete-then-append upserts over --keys keys: two versions and a one-row fragment each."""
+    for i in range(job.o.count):
+        key = i if i < job.o.keys else job.rng.randrange(job.o.keys)
+        row = pa.table({"id": pa.array([key], pa.int64()), "step": pa.array([i], pa.int32()),
+                        "text": pa.array([None if i % 5 == 4 else f"step {i} of key {key} " + "x" * (i % 40)], pa.utf8()),
+                        "loss": pa.array([1 / (i + 1)], pa.float32())})
+        if i:
+            job.open().delete(f"id = {key}")
+        job.write(row)
+
+
+@recipe
+def deletes(job):
+    """Appends, then deletions of both file kinds: a few rows of a fragment (arrow), thousands of one (bitmap)."""
+    for i, n in enumerate((30, 7000, 1, 40, 50)):
+        job.write(job.rows(n, i * 10000))
+    job.open().delete("id < 5 or id = 30007")
+    job.open().delete("id >= 10000 and id < 20000 and id % 7 != 3")
+
+
+@recipe
+def updates(job):
+    """Updates by expression and merge-inserts that update and insert, between appends."""
+    job.appends(4, 25)
+    job.open().update({"name": "'updated'"}, where="id % 9 = 2")
+    job.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(job.rows(20, 90))
+    job.appends(2, 5, 500)
+    job.open().update({"value": "value + 1"}, where="id % 4 = 1")
+
+
+@recipe
+def emptied(job):
+    """A fragment whose rows all go, one by one, between others."""
+    job.appends(4, 6)
+    for i in range(6, 12):
+        job.open().delete(f"id = {i}")
+    job.appends(2, 3, 100)
+
+
+@recipe
+def cleared(job):
+    """Every row deleted."""
+    job.appends(3, 4)
+    job.open().delete("true")
+
+
+def type_columns(rng, n):
+    """Every type that a rewrite supports, as {name: (type, values)}."""
+    def ints(bits, signed=True):
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        return [(low, high, 0)[i] if i < 3 else rng.randint(low, high) for i in range(n)]
+    text = ["", "ä€🙂", "x" * 300][:n] + [rng.choice(("red", "green", "blue")) * rng.randint(0, 9) for _ in range(n - 3)]
+    floats = [float("nan"), -0.0, float("inf")][:n] + [rng.gauss(0, 1e3) for _ in range(n - 3)]
+    out = {"bool": (pa.bool_(), [rng.random() < 0.3 for _ in range(n)]),
+           "float16": (pa.float16(), [np.float16(min(max(f, -6e4), 6e4)) for f in floats]), "float32": (pa.float32(), floats), "float64": (pa.float64(), floats),
+           "decimal128": (pa.decimal128(38, 4), [decimal.Decimal(rng.randint(-(10**30), 10**30)).scaleb(-4) for _ in range(n)]),
+           "decimal256": (pa.decimal256(60, 2), [decimal.Decimal(rng.randint(-(10**18), 10**18)).scaleb(-2) for _ in range(n)]),
+           "date32": (pa.date32(), ints(16)), "date64": (pa.date64(), [v * 86400_000 for v in ints(16)]),
+           "time32": (pa.time32("ms"), [rng.randrange(86400_000) for _ in range(n)]), "time64": (pa.time64("ns"), [rng.randrange(86400 * 10**9) for _ in range(n)]),
+           "utf8": (pa.utf8(), text), "large_utf8": (pa.large_utf8(), text[::-1]), "constant": (pa.utf8(), ["same"] * n),
+           "binary": (pa.binary(), [rng.randbytes(rng.randint(0, 24)) for _ in range(n)]), "large_binary": (pa.large_binary(), [t.encode() for t in text])}
+    for bits in (8, 16, 32, 64):
+        out[f"int{bits}"] = (getattr(pa, f"int{bits}")(), ints(bits))
+        out[f"uint{bits}"] = (getattr(pa, f"uint{bits}")(), ints(bits, signed=False))
+    out["sequence"], out["small"] = (pa.int64(), list(range(n))), (pa.int32(), [rng.randint(0, 12) for _ in range(n)])
+    for unit in ("s", "ms", "us", "ns"):
+        out[f"timestamp_{unit}"] = (pa.timestamp(unit), [rng.randint(0, 2**40) for _ in range(n)])
+        out[f"duration_{unit}"] = (pa.duration(unit), ints(40))
+    out["timestamp_zone"] = (pa.timestamp("us", "UTC"), [rng.randint(0, 2**50) for _ in range(n)])
+    for width, item in ((4, pa.float32()), (3, pa.float64()), (8, pa.float16())):
+        out[f"vector_{item}"] = (pa.list_(item, width), [[np.float16(rng.random()) if item == pa.float16() else rng.random() for _ in range(width)] for _ in range(n)])
+    return out
+
+
+def type_table(rng, n, start, nulls):
+    """All types: columns without nulls, and with nulls where nulls is set, among them one that is all null."""
+    arrays, fields = [pa.array(range(start, start + n), pa.int64())], [pa.field("id", pa.int64(), nullable=False)]
+    for name, (kind, values) in type_columns(rng, n).items():
+        arrays.append(pa.array(values, kind))
+        fields.append(pa.field(name, kind, nullable=False))
+        if nulls:
+            arrays.append(pa.array([None if rng.random() < 0.2 else v for v in values], kind))
+            fields.append(pa.field(f"{name}_null", kind))
+            arrays.append(pa.nulls(n, kind))
+            fields.append(pa.field(f"{name}_void", kind))
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+@recipe
+def types(job):
+    """Every supported type, null and not, in two fragments of --rows rows and one small one, some rows deleted."""
+    n = job.o.rows
+    for i in range(3):
+        job.write(type_table(job.rng, n if i < 2 else min(n, 50), i * n, not job.o.no_nulls))
+    if n > 1:
+        job.open().delete(f"id % 10 = 3 or id = {2 * n}")
+
+
+@recipe
+def unsupported(job):
+    """A list column, which is pruned but not rewritten."""
+    for i in range(6):
+        job.write(pa.table({"id": pa.array([i], pa.int64()), "list": pa.array([[i] * i], pa.list_(pa.int32()))}))
+    job.open().delete("id = 2")
+
+
+@recipe
+def tags(job):
+    """Tags on old versions, a branch with a commit of its own and a tag on it, then more history."""
+    job.appends(5, 20)
+    job.open().tags.create("second", 2)
+    job.open().delete("id < 10")
+    branch = job.open().create_branch("side", 4)
+    lance.write_dataset(job.rows(7, 5000), branch, mode="append")
+    branch = job.open().checkout_version(("side", None))
+    job.open().tags.create("on-side", ("side", branch.version))
+    job.appends(8, 3, 1000)
+    job.open().delete("id % 9 = 0")
+    job.open().tags.create("newest", job.open().version)
+
+
+@recipe
+def v1names(job):
+    """Manifests named <version>.manifest."""
+    job.appends(12, 10, enable_v2_manifest_paths=False)
+    job.open().delete("id % 4 = 1")
+
+
+@recipe
+def detached(job):
+    """A detached version beside the history, whose data file nothing else names."""
+    job.appends(3, 10)
+    ds = job.open()
+    fragments = lance.fragment.write_fragments(job.rows(20, 9000), ds, mode="append")
+    made = lance.LanceDataset.commit(ds, lance.LanceOperation.Append(fragments), read_version=ds.version, detached=True)
+    job.notes["detached"] = made.version
+    job.appends(3, 10, 500)
+
+
+@recipe
+def opentxn(job):
+    """Another writer's uncommitted files, young and nine days old, and files that are not the format's."""
+    job.appends(4, 10)
+    job.open().delete("id < 5")
+    age(job.uri, job.o.age_days)
+    for days in (9, 0):
+        before = set(files(job.uri))
+        lance.fragment.write_fragments(job.rows(20, 9000), job.uri, mode="append", storage_options=storage_options(job.uri))
+        for path in (f"_transactions/5-{uuid.UUID(bytes=job.rng.randbytes(16), version=4)}.txn",
+                     f"_deletions/0-5-{job.rng.getrandbits(63)}.arrow",
+                     f"_indices/{uuid.UUID(bytes=job.rng.randbytes(16), version=4)}/index.idx"):
+            put(job.uri, path)
+        made = sorted(set(files(job.uri)) - before)
+        age(job.uri, days, made)
+        job.notes["old" if days else "young"] = made
+    job.notes["foreign"] = ["README.txt", "data/notes.txt", "videos/a.mp4", "_versions/keep.me"]
+    for path in job.notes["foreign"]:
+        put(job.uri, path)
+    age(job.uri, 30, job.notes["foreign"])
+    job.o.age_days = 0
+
+
+def put(uri, path):
+    at = os.path.join(folder(uri), path)
+    os.makedirs(os.path.dirname(at), exist_ok=True)
+    with open(at, "wb") as f:
+        f.write(b"not committed")
+
+
+@recipe
+def indexed(job):
+    """A BTREE index over the first fragments, more fragments behind it, deletions in both."""
+    job.appends(5, 30)
+    job.open().create_scalar_index("id", "BTREE")
+    job.appends(5, 8, 1000)
+    job.open().delete("id % 6 = 5")
+
+
+@recipe
+def reindexed(job):
+    """A BTREE index built three times: two index folders that only old versions name."""
+    job.appends(4, 30)
+    for _ in range(3):
+        job.open().create_scalar_index("id", "BTREE", replace=True)
+
+
+@recipe
+def stableids(job):
+    """Stable row ids."""
+    job.appends(6, 10, enable_stable_row_ids=True)
+    job.open().delete("id % 7 = 3")
+    job.open().update({"name": "'updated'"}, where="id % 5 = 2")
+
+
+@recipe
+def evolved(job):
+    """Columns added as all-null, added with values, renamed and dropped; rows before and after each."""
+    job.appends(3, 10)
+    job.open().add_columns({"double": "value * 2"})
+    job.open().add_columns(pa.field("later", pa.int32()))
+    grow(job, 1000)
+    job.open().alter_columns({"path": "name", "name": "étiquette"})
+    grow(job, 2000)
+    job.open().drop_columns(["double"])
+    grow(job, 3000)
+    job.open().delete("id % 10 = 3")
+
+
+def grow(job, start):
+    """Append rows in the schema of now."""
+    t = job.open().to_table(limit=8)
+    ids = pa.array(range(start, start + t.num_rows), pa.int64())
+    job.write(t.set_column(t.schema.get_field_index("id"), t.schema.field("id"), ids))
+
+
+@recipe
+def configured(job):
+    """Configuration and metadata of the table, and the engine's own clean-up settings."""
+    job.write(job.rows(10), auto_cleanup_options={"interval": 50, "older_than": timedelta(days=7)})
+    job.open().update_config({"my.key": "ü"})
+    job.open().update_schema_metadata({"note": "kept"})
+    job.appends(8, 5, 100)
+
+
+@recipe
+def legacy(job):
+    """Data files of the first format: pruned, never rewritten."""
+    job.appends(5, 10, data_storage_version="legacy")
+    job.open().delete("id % 10 = 3")
+
+
+@recipe
+def root(job):
+    """A LanceDB database folder of three tables."""
+    import lancedb
+    job.uri = job.uri.removesuffix(".lance")
+    db = lancedb.connect(job.uri, storage_options=storage_options(job.uri))
+    for i, name in enumerate(("users", "_stats.rollout", "docs-2026")):
+        table = db.create_table(name, job.rows(10))
+        for j in range(3 * i):
+            table.delete(f"id = {j}")
+            table.add(job.rows(1, j))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("recipe", choices=sorted(RECIPES))
+    p.add_argument("--out", required=True)
+    p.add_argument("--name", help="of the dataset; default: the recipe's")
+    p.add_argument("--storage", default="2.2", choices=("2.0", "2.1", "2.2"), help="data file version")
+    p.add_argument("--count", type=int, default=40, help="upserts")
+    p.add_argument("--keys", type=int, default=20)
+    p.add_argument("--rows", type=int, default=1000, help="of a fragment of types")
+    p.add_argument("--no-nulls", action="store_true")
+    p.add_argument("--age-days", type=float, default=30)
+    job = Job(p.parse_args())
+    RECIPES[job.o.recipe](job)
+    if job.o.age_days:
+        age(job.uri, job.o.age_days)
+    print(json.dumps({"uri": job.uri, "notes": job.notes}))
+
+
+if __name__ == "__main__":
+    main()
