@@ -1,0 +1,97 @@
+// Package v21 turns pages of file versions 2.1 and 2.2 into rows and back.
+//
+// A page is a PageLayout message and a few buffers: repetition levels, definition levels and leaf values in one of the
+// layouts mini-block, full-zip or constant (lance-format/lance protos/encodings_v2_1.proto and
+// rust/lance-encoding/src/encodings/logical/primitive).
+package v21
+
+import (
+	"fmt"
+
+	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/encoding/general"
+	"lancekeeper/internal/lance/lancepb/enc21pb"
+)
+
+// Decode reads the rows of one page of a column of type t, from a file of version 2.minor (1 or 2). The block's byte slices
+// may be parts of the buffers. Errors are of class lance.ErrCorrupt or lance.ErrUnsupported and name no object.
+func Decode(t encoding.Type, layout *enc21pb.PageLayout, buffers [][]byte, rows, minor int) (*encoding.Block, error) {
+	limit := maxAmplified
+	for _, b := range buffers {
+		limit += perInput * len(b)
+	}
+	return decode(t, layout, page{buffers: buffers, rows: rows, minor: minor, limit: limit})
+}
+
+// page is what comes with a layout.
+type page struct {
+	buffers [][]byte
+	rows    int
+	minor   int
+	limit   int // bytes that it may decode to
+}
+
+func decode(t encoding.Type, layout *enc21pb.PageLayout, p page) (*encoding.Block, error) {
+	if err := checkType(t); err != nil {
+		return nil, err
+	}
+	if err := checkMinor(p.minor); err != nil {
+		return nil, err
+	}
+	if p.rows < 0 || p.rows > p.limit/2 {
+		return nil, lance.Unsupported("page", fmt.Sprintf("of %d rows", p.rows), "")
+	}
+	codec := general.New(p.limit)
+	defer codec.Close()
+	switch l := layout.GetLayout().(type) {
+	case *enc21pb.PageLayout_MiniBlockLayout:
+		return decodeMini(t, l.MiniBlockLayout, p, codec)
+	case *enc21pb.PageLayout_FullZipLayout:
+		return decodeZip(t, l.FullZipLayout, p, codec)
+	case *enc21pb.PageLayout_ConstantLayout:
+		return decodeConstant(t, l.ConstantLayout, p, codec)
+	case *enc21pb.PageLayout_BlobLayout:
+		return nil, lance.Unsupported("encoding", "blob", "")
+	default:
+		return nil, lance.Unsupported("encoding", "page without a layout", "")
+	}
+}
+
+// maxWidth bounds the bytes of one fixed-width value, so that products with counts cannot overflow.
+const maxWidth = 1 << 24
+
+func checkType(t encoding.Type) error {
+	width := int64(1)
+	switch t.Kind {
+	case encoding.Bytes:
+		if t.OffsetBits != 32 && t.OffsetBits != 64 {
+			return lance.Unsupported("column type", fmt.Sprintf("bytes with %d-bit offsets", t.OffsetBits), "")
+		}
+		return nil
+	case encoding.Vector:
+		for _, d := range t.Dims {
+			if d <= 0 || d > maxWidth {
+				return lance.Unsupported("column type", fmt.Sprintf("vector of %v", t.Dims), "")
+			}
+			width = min(width*int64(d), maxWidth+1)
+		}
+		if len(t.Dims) == 0 {
+			return lance.Unsupported("column type", "vector without dimension", "")
+		}
+	case encoding.Fixed:
+	default:
+		return lance.Unsupported("column type", fmt.Sprintf("kind %d", t.Kind), "")
+	}
+	if t.Bits != 1 && (t.Bits <= 0 || t.Bits%8 != 0) || t.Bits > 8*maxWidth || width*int64(max(1, t.Bits/8)) > maxWidth {
+		return lance.Unsupported("column type", fmt.Sprintf("%v items of %d bits", t.Dims, t.Bits), "")
+	}
+	return nil
+}
+
+func checkMinor(minor int) error {
+	if minor != 1 && minor != 2 {
+		return lance.Unsupported("file version", fmt.Sprintf("2.%d", minor), "")
+	}
+	return nil
+}
