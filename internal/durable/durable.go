@@ -2,11 +2,19 @@
 package durable
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 )
+
+// Name is a file name for anything that has a name: 32 hexadecimal digits of its SHA-256.
+func Name(of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return hex.EncodeToString(sum[:16])
+}
 
 // WriteFile writes data beside path, syncs it, renames it to path and syncs the folder. Only the user may read it.
 func WriteFile(path string, data []byte) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -123,14 +122,14 @@ type dynamoHolding struct {
 
 func (h *dynamoHolding) take(ctx context.Context, now, until time.Time) error {
 	in := h.update(takeLock, canTake, map[string]types.AttributeValue{
-		":owner":   text(h.locker.o.Owner),
-		":token":   text(h.token),
+		":owner":   dynamo.Text(h.locker.o.Owner),
+		":token":   dynamo.Text(h.token),
 		":expires": millis(until),
 		":now":     millis(now),
 		":ended":   millis(now.Add(-h.locker.o.Skew)),
-		":tidy":    number(until.Add(tidyAfter).Unix()),
-		":seed":    number(now.Unix()),
-		":one":     number(1),
+		":tidy":    dynamo.Number(until.Add(tidyAfter).Unix()),
+		":seed":    dynamo.Number(now.Unix()),
+		":one":     dynamo.Number(1),
 	})
 	in.ReturnValues = types.ReturnValueAllNew
 	out, err := h.do(ctx, "take the lock on "+h.dataset, in)
@@ -145,7 +144,7 @@ func (h *dynamoHolding) take(ctx context.Context, now, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	h.generation = readNumber(out.Attributes, attributeGeneration)
+	h.generation = dynamo.ReadNumber(out.Attributes, attributeGeneration)
 	if h.generation == 0 {
 		return fmt.Errorf("take the lock on %s: the table answered without a generation", h.dataset)
 	}
@@ -163,11 +162,11 @@ func mayHaveWorked(err error) bool {
 func (h *dynamoHolding) heldBy(item map[string]types.AttributeValue) *HeldError {
 	held := &HeldError{
 		Dataset:    h.dataset,
-		Owner:      readText(item, attributeOwner),
+		Owner:      dynamo.ReadText(item, attributeOwner),
 		Since:      readMillis(item, attributeAcquired),
 		Until:      readMillis(item, attributeExpires),
-		Generation: readNumber(item, attributeGeneration),
-		Token:      readText(item, attributeToken),
+		Generation: dynamo.ReadNumber(item, attributeGeneration),
+		Token:      dynamo.ReadText(item, attributeToken),
 	}
 	if held.Token == "" {
 		held.Token = ownerToken + held.Owner
@@ -180,9 +179,9 @@ func (h *dynamoHolding) heldBy(item map[string]types.AttributeValue) *HeldError 
 
 func (h *dynamoHolding) renew(ctx context.Context, until time.Time) error {
 	in := h.update("SET lease_expires = :expires, expires_at = :tidy", "lease_token = :token", map[string]types.AttributeValue{
-		":token":   text(h.token),
+		":token":   dynamo.Text(h.token),
 		":expires": millis(until),
-		":tidy":    number(until.Add(tidyAfter).Unix()),
+		":tidy":    dynamo.Number(until.Add(tidyAfter).Unix()),
 	})
 	_, err := h.do(ctx, "renew the lock on "+h.dataset, in)
 	var failed *types.ConditionalCheckFailedException
@@ -201,9 +200,9 @@ func (h *dynamoHolding) intact() error { return nil }
 func (h *dynamoHolding) free(ctx context.Context, condition, token string) error {
 	now := h.locker.o.Now()
 	in := h.update(freeLock, condition, map[string]types.AttributeValue{
-		":token": text(token),
+		":token": dynamo.Text(token),
 		":now":   millis(now),
-		":tidy":  number(now.Add(tidyAfter).Unix()),
+		":tidy":  dynamo.Number(now.Add(tidyAfter).Unix()),
 	})
 	_, err := h.do(ctx, "release the lock on "+h.dataset, in)
 	var failed *types.ConditionalCheckFailedException
@@ -211,14 +210,14 @@ func (h *dynamoHolding) free(ctx context.Context, condition, token string) error
 		return err
 	}
 	_, owned := failed.Item[attributeOwner]
-	if !owned && h.generation != 0 && readNumber(failed.Item, attributeGeneration) == h.generation {
+	if !owned && h.generation != 0 && dynamo.ReadNumber(failed.Item, attributeGeneration) == h.generation {
 		return nil // an earlier try of this call, whose answer was lost, did it
 	}
 	return h.lostTo(failed.Item)
 }
 
 func (h *dynamoHolding) lostTo(item map[string]types.AttributeValue) error {
-	owner := readText(item, attributeOwner)
+	owner := dynamo.ReadText(item, attributeOwner)
 	if owner == "" {
 		return fmt.Errorf("%w: the lock on %s is not held by this one any more", ErrLost, h.dataset)
 	}
@@ -243,36 +242,10 @@ func (h *dynamoHolding) do(ctx context.Context, what string, in *dynamodb.Update
 	})
 }
 
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-func millis(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
-
-// readText returns "" for what is missing or of another type, as in items made by hand; readNumber and readMillis likewise.
-func readText(item map[string]types.AttributeValue, name string) string {
-	if s, ok := item[name].(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
-}
-
-func readNumber(item map[string]types.AttributeValue, name string) uint64 {
-	n, ok := item[name].(*types.AttributeValueMemberN)
-	if !ok {
-		return 0
-	}
-	value, err := strconv.ParseUint(n.Value, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return value
-}
+func millis(t time.Time) types.AttributeValue { return dynamo.Number(t.UnixMilli()) }
 
 func readMillis(item map[string]types.AttributeValue, name string) time.Time {
-	ms := readNumber(item, name)
+	ms := dynamo.ReadNumber(item, name)
 	if ms == 0 {
 		return time.Time{}
 	}

@@ -2,8 +2,6 @@ package lock
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,8 +79,7 @@ func (k *FileLocker) Break(_ context.Context, dataset, _ string) error {
 }
 
 func (k *FileLocker) holding(dataset string) *fileHolding {
-	sum := sha256.Sum256([]byte(dataset))
-	base := filepath.Join(k.o.Dir, hex.EncodeToString(sum[:16]))
+	base := filepath.Join(k.o.Dir, durable.Name(dataset))
 	return &fileHolding{locker: k, dataset: dataset, path: base + ".lock", beside: base + ".lock.json", lock: flock.New(base + ".lock")}
 }
 
