@@ -33,9 +33,10 @@ func full(e ledger.Entry) ledger.Entry {
 	n := uint64(3)
 	e = e.Measured(noon, 100, 4, 96).Failed(ledger.Outcome{At: noon, Reason: "no", Class: "other", Version: 100, Unreclaimed: &n, DurationMs: 5})
 	e = e.Succeeded(ledger.Outcome{At: noon.Add(time.Hour), Version: 101, Unreclaimed: new(uint64), DurationMs: 6, Drained: true})
-	e.Attempt = &ledger.Attempt{
+	e = e.WithAttempt(ledger.Attempt{
 		TransactionUUID: "u", ReadVersion: 100, Target: 101, Files: []string{"data/a.lance"}, Fragments: []uint64{1, 2, 3, 9}, At: noon,
-	}
+	})
+	e = e.WithAttempt(ledger.Attempt{TransactionUUID: "v", ReadVersion: 101, At: noon})
 	e = e.AttemptFailed(noon, []uint64{1, 2}, "it broke").AttemptFailed(noon, []uint64{2}, "again")
 	e.Sweep = []string{"data/ä b.lance", "_deletions/1-2-3.arrow"}
 	e.NextExpiry, e.ListedAt, e.ManifestETag, e.Policy = noon, noon, `"etag"`, "digest"

@@ -12,7 +12,10 @@ import (
 
 func TestFile(t *testing.T) {
 	t.Parallel()
-	testBook(t, func(t *testing.T) book { t.Helper(); return ledger.NewFile(filepath.Join(t.TempDir(), "made", "when needed")) })
+	testBook(t, func(t *testing.T) book {
+		t.Helper()
+		return ledger.NewFile(filepath.Join(t.TempDir(), "made", "when needed"))
+	})
 }
 
 func TestFileReadsWithoutWriting(t *testing.T) {

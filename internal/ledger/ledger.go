@@ -54,7 +54,7 @@ type Entry struct {
 	Unfinished          *Started  `json:"unfinished,omitempty"` // the pass before it, if it began and never finished
 	Outcomes            []Outcome `json:"outcomes,omitempty"`   // newest first
 
-	Attempt    *Attempt               `json:"attempt,omitempty"`    // the rewrite under way
+	Attempts   []Attempt              `json:"attempts,omitempty"`   // rewrites whose end is not known yet; several may be open at once
 	Sweep      []string               `json:"sweep,omitempty"`      // journal: keys of objects that are owed a deletion
 	Quarantine map[string]Quarantined `json:"quarantine,omitempty"` // by the fragment ids, as FragmentSet.String writes them
 
@@ -151,7 +151,7 @@ func (e Entry) noted(o Outcome) Entry {
 }
 
 // Died records the pass before this one as failed, if it began and never finished, and counts a death against the fragments
-// of its attempt. The attempt stays: what it wrote has to be looked after.
+// of its attempts: those that began when it did, or later. Attempts stay: what they wrote has to be looked after.
 func (e Entry) Died(now time.Time) Entry {
 	if e.Unfinished == nil {
 		return e
@@ -161,8 +161,14 @@ func (e Entry) Died(now time.Time) Entry {
 	e.ConsecutiveFailures++
 	e.Failures++
 	reason := fmt.Sprintf("the pass of %s, begun at %s, never finished", before.Owner, before.At.UTC().Format(time.RFC3339))
-	if e.Attempt != nil {
-		e = e.count(e.Attempt.Fragments, "the pass ended while they were rewritten", func(q *Quarantined) { q.Deaths++ }, now)
+	var touched []uint64
+	for _, a := range e.Attempts {
+		if !a.At.Before(before.At) {
+			touched = append(touched, a.Fragments...)
+		}
+	}
+	if len(touched) > 0 {
+		e = e.count(touched, "the pass ended while they were rewritten", func(q *Quarantined) { q.Deaths++ }, now)
 	}
 	return e.noted(Outcome{At: before.At, Outcome: OutcomeFailed, Class: ClassDied, Reason: reason})
 }

@@ -17,7 +17,8 @@ const (
 // maxFragments bounds what a stored set may unfold to.
 const maxFragments = 1 << 20
 
-// Attempt is a rewrite under way: noted before it begins, so that the next pass can look after what a killed one left.
+// Attempt is a rewrite whose end is not known yet: noted before it begins, so that the next pass can look after what a killed
+// one left.
 type Attempt struct {
 	TransactionUUID string      `json:"transactionUUID"`
 	ReadVersion     uint64      `json:"readVersion"`
@@ -33,6 +34,59 @@ type Quarantined struct {
 	Failures int       `json:"failures,omitempty"` // rewrites that failed
 	Reason   string    `json:"reason"`             // of the last one
 	Until    time.Time `json:"until,omitzero"`     // set aside until then; zero while it has only one strike
+}
+
+// WithAttempt adds a rewrite, or replaces what is noted of the one with the same transaction.
+func (e Entry) WithAttempt(a Attempt) Entry {
+	a.At = a.At.UTC()
+	e.Attempts = slices.Clone(e.Attempts)
+	for i := range e.Attempts {
+		if e.Attempts[i].TransactionUUID == a.TransactionUUID {
+			e.Attempts[i] = a
+			return e
+		}
+	}
+	e.Attempts = append(e.Attempts, a)
+	return e
+}
+
+// WithoutAttempt drops a rewrite whose end is known, by its transaction.
+func (e Entry) WithoutAttempt(uuid string) Entry {
+	var kept []Attempt
+	for _, a := range e.Attempts {
+		if a.TransactionUUID != uuid {
+			kept = append(kept, a)
+		}
+	}
+	e.Attempts = kept
+	return e
+}
+
+// Quarantined lists all fragments that are to be left alone now, each with the reason and until when.
+func (e Entry) Quarantined(now time.Time) map[uint64]string {
+	out := map[uint64]string{}
+	for key, q := range e.Quarantine {
+		if !q.Until.After(now) {
+			continue
+		}
+		set, err := parseFragmentSet(key)
+		if err != nil {
+			continue // checked when it was decoded
+		}
+		for _, id := range set {
+			out[id] = q.String()
+		}
+	}
+	return out
+}
+
+// String says what went wrong, how often, and until when the fragments are set aside.
+func (q Quarantined) String() string {
+	text := fmt.Sprintf("%s (%d failed, %d died)", q.Reason, q.Failures, q.Deaths)
+	if !q.Until.IsZero() {
+		text += ", set aside until " + q.Until.UTC().Format(time.RFC3339)
+	}
+	return text
 }
 
 // AttemptFailed counts a failed rewrite against its fragments.

@@ -13,7 +13,7 @@ import (
 
 // dies is what a ledger shows after a pass was killed while it rewrote the fragments.
 func dies(e ledger.Entry, fragments ...uint64) ledger.Entry {
-	e.Attempt = &ledger.Attempt{Fragments: fragments}
+	e.Attempts = []ledger.Attempt{{TransactionUUID: "t", Fragments: fragments, At: noon}}
 	e.Unfinished = &ledger.Started{At: noon, Owner: "a"}
 	return e.Died(noon)
 }
@@ -67,6 +67,50 @@ func TestDeathOutsideARewrite(t *testing.T) {
 	t.Parallel()
 	e := ledger.Entry{Unfinished: &ledger.Started{At: noon}}.Died(noon)
 	require.Empty(t, e.Quarantine)
+}
+
+func TestAttemptsAreAddedReplacedAndDropped(t *testing.T) {
+	t.Parallel()
+	empty := ledger.Entry{}
+	one := empty.WithAttempt(ledger.Attempt{TransactionUUID: "a", Target: 5, At: noon})
+	two := one.WithAttempt(ledger.Attempt{TransactionUUID: "b", Target: 5, At: noon})
+	again := two.WithAttempt(ledger.Attempt{TransactionUUID: "a", Target: 6, At: noon})
+	require.Empty(t, empty.Attempts)
+	require.Len(t, one.Attempts, 1)
+	require.Len(t, two.Attempts, 2)
+	require.Equal(t, uint64(5), two.Attempts[0].Target, "methods change copies")
+	require.Len(t, again.Attempts, 2)
+	require.Equal(t, uint64(6), again.Attempts[0].Target)
+
+	left := again.WithoutAttempt("a")
+	require.Len(t, left.Attempts, 1)
+	require.Equal(t, "b", left.Attempts[0].TransactionUUID)
+	require.Len(t, again.Attempts, 2)
+	require.Empty(t, left.WithoutAttempt("b").Attempts)
+	require.Equal(t, left, left.WithoutAttempt("of another"))
+}
+
+// Only what the dead pass itself had begun counts; an attempt of an earlier one waits there for its end to be known.
+func TestDeathCountsAgainstAllAttemptsOfThatPass(t *testing.T) {
+	t.Parallel()
+	e := ledger.Entry{Unfinished: &ledger.Started{At: noon, Owner: "a"}}
+	e = e.WithAttempt(ledger.Attempt{TransactionUUID: "earlier", Fragments: []uint64{1}, At: noon.Add(-time.Second)})
+	e = e.WithAttempt(ledger.Attempt{TransactionUUID: "first", Fragments: []uint64{2, 3}, At: noon})
+	e = e.WithAttempt(ledger.Attempt{TransactionUUID: "second", Fragments: []uint64{3, 4}, At: noon.Add(time.Second)})
+	e = e.Died(noon.Add(time.Minute))
+	require.Len(t, e.Attempts, 3, "what they wrote has to be looked after")
+	require.Len(t, e.Quarantine, 1)
+	require.Equal(t, 1, e.Quarantine["2-4"].Deaths, "one death is one strike, however many attempts a fragment is in")
+}
+
+func TestQuarantinedSaysWhyAndUntilWhen(t *testing.T) {
+	t.Parallel()
+	e := ledger.Entry{}.AttemptFailed(noon, []uint64{1, 2, 3}, "first").AttemptFailed(noon, []uint64{2, 3}, "bad page")
+	aside := e.Quarantined(noon)
+	why := "bad page (2 failed, 0 died), set aside until 2026-12-02T12:00:00Z"
+	require.Equal(t, map[uint64]string{2: why, 3: why}, aside)
+	require.Empty(t, e.Quarantined(noon.Add(24*time.Hour)))
+	require.Empty(t, ledger.Entry{}.Quarantined(noon))
 }
 
 func TestFragmentSetTextRoundTrip(t *testing.T) {
