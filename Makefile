@@ -69,8 +69,8 @@ build-MaintainFunction:
 build-ReportFunction:
 	GOOS=linux GOARCH=$(subst x86_64,amd64,$(ARCH)) $(GOBUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./functions/report
 
-deploy: ## build and deploy with SAM (asks for the parameters the first time: `make deploy GUIDED=1`)
-	ARCH=$(ARCH) sam build && sam deploy --parameter-overrides "Architecture=$(subst amd64,x86_64,$(ARCH)) $(PARAMETERS)" $(if $(GUIDED),--guided)
+deploy: ## build and deploy with SAM, as samconfig.toml says (the first time: `make deploy GUIDED=1`, which writes it)
+	ARCH=$(ARCH) sam build --build-in-source && sam deploy $(if $(GUIDED),--guided) $(if $(PARAMETERS),--parameter-overrides "$(PARAMETERS)")
 
 invoke: ## run the deployed maintain function once: make invoke STACK=lancekeeper EVENT=infra/events/scheduled.json
 	@sam remote invoke MaintainFunction --stack-name $${STACK:-lancekeeper} --event-file $${EVENT:-infra/events/scheduled.json}
