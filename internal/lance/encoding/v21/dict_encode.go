@@ -1,0 +1,101 @@
+package v21
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/lancepb/enc21pb"
+)
+
+// When values are replaced by indices into a dictionary (lance-encoding structural_encoder.rs:should_dictionary_encode).
+const (
+	dictionaryFrom  = 100    // values in the page
+	dictionaryMost  = 100000 // distinct values
+	dictionaryBytes = 8 << 20
+	indexBits       = 32
+)
+
+// dictionary returns the values as indices where many are equal and that is smaller; nil where it is not.
+func (w *writer) dictionary() (*miniValues, error) {
+	n := w.values.N
+	if n < dictionaryFrom || !w.mayRepeat() {
+		return nil, nil //nolint:nilnil // no dictionary is no error
+	}
+	most := min(n/2, dictionaryMost)
+	seen := make(map[string]uint32, min(most, 1024))
+	items := &encoding.Values{Offsets: []int{0}}
+	indices := make([]byte, 0, n*indexBits/8)
+	for i := range n {
+		if w.null != nil && w.null[i] {
+			indices = binary.LittleEndian.AppendUint32(indices, 0)
+			continue
+		}
+		value := w.value(i)
+		at, ok := seen[string(value)]
+		if !ok {
+			if at = uint32(len(seen)); int(at) >= most || len(items.Data)+len(value) > dictionaryBytes {
+				return nil, nil //nolint:nilnil // as above
+			}
+			seen[string(value)] = at
+			items.Data = append(items.Data, value...)
+			items.Offsets = append(items.Offsets, len(items.Data))
+		}
+		indices = binary.LittleEndian.AppendUint32(indices, at)
+	}
+	items.N = len(seen)
+	v := fixedValues(indices, indexBits)
+	if err := w.dictionaryItems(v, items); err != nil {
+		return nil, err
+	}
+	raw := len(w.values.Fixed) + len(w.values.Data) + len(w.values.Offsets)*w.t.OffsetBits/8
+	if w.t.Kind == encoding.Fixed {
+		raw = min(raw, fixedSize(w.values.Fixed, w.t.Bits))
+	}
+	if packed := fixedSize(indices, indexBits) + len(v.dictionaryBytes); packed > raw*8/10 {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return v, nil
+}
+
+// mayRepeat says whether readers of the version take dictionaries of this type: text always, 128 bits always, 64 from 2.2.
+func (w *writer) mayRepeat() bool {
+	switch w.t.Kind {
+	case encoding.Bytes:
+		return true
+	case encoding.Fixed:
+		return w.t.Bits == 128 || w.t.Bits == 64 && w.minor >= 2
+	case encoding.Vector:
+	}
+	return false
+}
+
+// fixedSize is the bytes that values take in their best form.
+func fixedSize(values []byte, width int) int {
+	if !wordSize(width) {
+		return len(values)
+	}
+	return min(len(values), packedSize(values, width), runSize(values, width/8))
+}
+
+// dictionaryItems encodes the distinct values, compressed from 2.2 on where that is smaller.
+func (w *writer) dictionaryItems(v *miniValues, items *encoding.Values) error {
+	plain := items.Data
+	enc := flatEncoding(w.t.Bits)
+	if w.t.Kind == encoding.Bytes {
+		plain, enc = stringsBlock(items, w.t.OffsetBits), variableEncoding(w.t.OffsetBits)
+	}
+	v.dictionary, v.dictionaryItems, v.dictionaryBytes = enc, items.N, plain
+	if w.minor < 2 {
+		return nil
+	}
+	const scheme = enc21pb.CompressionScheme_COMPRESSION_ALGORITHM_LZ4
+	packed, err := w.codec.Compress(scheme, plain)
+	if err != nil {
+		return fmt.Errorf("compress a dictionary of %d items: %w", items.N, err)
+	}
+	if len(packed) < len(plain) {
+		v.dictionary, v.dictionaryBytes = generalEncoding(scheme, enc), packed
+	}
+	return nil
+}

@@ -1,0 +1,395 @@
+package v21
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/encoding/bitpack"
+	"lancekeeper/internal/lance/lancepb/enc21pb"
+)
+
+// Sizes of mini-block chunks.
+const (
+	chunkBytes     = 8 << 10 // of fixed-width values and of text to be compressed, about
+	textChunkBytes = 4 << 10 // of plain text: readers read a chunk for each value that they look up
+	maxLog         = 12      // 4,096 values a chunk (miniblock.rs:MAX_MINIBLOCK_VALUES)
+	maxChunk21     = 32 << 10
+	maxRun         = 255
+	miniPad        = 0xFE
+	textPad        = 72
+	compressFrom   = 32 << 10 // bytes of text in a page from which compression is tried
+	maxLevels      = math.MaxUint16
+)
+
+// errLevels: a chunk would have more entries or bytes of levels than its header can say.
+var errLevels = errors.New("too many levels for a mini-block chunk")
+
+// miniValues is how the values of a page are laid out: chunks of 2^log values each, the last one of what is left.
+type miniValues struct {
+	encoding *enc21pb.CompressiveEncoding
+	buffers  int
+	log      int
+	append   func(from, to int) ([][]byte, error) // the buffers of a chunk
+
+	dictionary      *enc21pb.CompressiveEncoding
+	dictionaryItems int
+	dictionaryBytes []byte
+}
+
+// miniPage writes small values in chunks that readers decode one by one.
+func (w *writer) miniPage() (*enc21pb.PageLayout, [][]byte, error) {
+	v, err := w.miniValues()
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &enc21pb.MiniBlockLayout{
+		ValueCompression: v.encoding, Layers: w.sh.proto(), NumBuffers: uint64(v.buffers), NumItems: uint64(w.values.N),
+		HasLargeChunk: w.minor >= 2, Dictionary: v.dictionary, NumDictionaryItems: uint64(v.dictionaryItems),
+	}
+	c := &chunker{w: w, values: v, wide: w.minor >= 2}
+	if w.rep != nil {
+		c.rep = newLevelWriter(w.rep)
+		l.RepCompression = c.rep.encoding()
+		l.RepetitionIndexDepth = 1
+	}
+	if w.def != nil {
+		c.def = newLevelWriter(w.def)
+		l.DefCompression = c.def.encoding()
+	}
+	if err := c.run(); err != nil {
+		return nil, nil, err
+	}
+	buffers := [][]byte{c.words, c.data}
+	if v.dictionary != nil {
+		buffers = append(buffers, v.dictionaryBytes)
+	}
+	if w.rep != nil {
+		buffers = append(buffers, c.index())
+	}
+	return &enc21pb.PageLayout{Layout: &enc21pb.PageLayout_MiniBlockLayout{MiniBlockLayout: l}}, buffers, nil
+}
+
+// chunker writes the chunks of one page.
+type chunker struct {
+	w        *writer
+	values   *miniValues
+	wide     bool // 32-bit words and sizes
+	rep, def levelWriter
+	entry    int // next level to be written
+	words    []byte
+	data     []byte
+	ends     []int // entry behind each chunk
+}
+
+func (c *chunker) run() error {
+	n, step := c.w.values.N, 1<<c.values.log
+	for from := 0; from < n; from += step {
+		to := min(from+step, n)
+		if err := c.chunk(from, to, to == n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunk writes values [from, to) and the entries up to the last of them; the last chunk takes all entries that are left.
+func (c *chunker) chunk(from, to int, last bool) error {
+	buffers, err := c.values.append(from, to)
+	if err != nil {
+		return fmt.Errorf("values %d to %d: %w", from, to, err)
+	}
+	end := c.entriesTo(to-from, last)
+	var rep, def []byte
+	levels := 0
+	if c.w.rep != nil {
+		rep = c.rep.append(nil, c.w.rep[c.entry:end])
+		levels = end - c.entry
+	}
+	if c.w.def != nil {
+		def = c.def.append(nil, c.w.def[c.entry:end])
+		levels = end - c.entry
+	}
+	if levels > maxLevels || len(rep) > maxLevels || len(def) > maxLevels {
+		return errLevels
+	}
+	start := len(c.data)
+	c.data = binary.LittleEndian.AppendUint16(c.data, uint16(levels))
+	if c.w.rep != nil {
+		c.data = binary.LittleEndian.AppendUint16(c.data, uint16(len(rep)))
+	}
+	if c.w.def != nil {
+		c.data = binary.LittleEndian.AppendUint16(c.data, uint16(len(def)))
+	}
+	for _, b := range buffers {
+		c.data = appendNumber(c.data, c.width(), uint64(len(b)))
+	}
+	c.data = pad(c.data, start)
+	if c.w.rep != nil {
+		c.data = pad(append(c.data, rep...), start)
+	}
+	if c.w.def != nil {
+		c.data = pad(append(c.data, def...), start)
+	}
+	for _, b := range buffers {
+		c.data = pad(append(c.data, b...), start)
+	}
+	size := len(c.data) - start
+	if !c.wide && size > maxChunk21 {
+		return errLevels
+	}
+	log := c.values.log
+	if last {
+		log = 0
+	}
+	c.words = appendNumber(c.words, c.width(), uint64(size/miniAlign-1)<<4|uint64(log))
+	c.entry = end
+	c.ends = append(c.ends, end)
+	return nil
+}
+
+func (c *chunker) width() int {
+	if c.wide {
+		return 4
+	}
+	return 2
+}
+
+func pad(b []byte, start int) []byte {
+	for (len(b)-start)%miniAlign != 0 {
+		b = append(b, miniPad)
+	}
+	return b
+}
+
+// entriesTo is the entry behind the n-th value slot from here: entries without a slot that stand before a value belong to its
+// chunk.
+func (c *chunker) entriesTo(n int, last bool) int {
+	if last {
+		return c.w.entries
+	}
+	if c.w.sh.visible == c.w.sh.maxDef || c.w.def == nil {
+		return c.entry + n
+	}
+	at := c.entry
+	for n > 0 {
+		if c.w.def[at] <= c.w.sh.visible {
+			n--
+		}
+		at++
+	}
+	return at
+}
+
+// index says for each chunk how many rows end in it, and how many entries follow the last of these
+// (miniblock.rs:build_repetition_index).
+func (c *chunker) index() []byte {
+	var out []byte
+	rep, highest := c.w.rep, c.w.sh.maxRep
+	from := 0
+	for i, to := range c.ends {
+		rows, left := 0, 0
+		for at := from; at < to; at++ {
+			left++
+			if at+1 == len(rep) || rep[at+1] == highest {
+				rows, left = rows+1, 0
+			}
+		}
+		if i == len(c.ends)-1 {
+			left = 0
+		}
+		out = binary.LittleEndian.AppendUint64(out, uint64(rows))
+		out = binary.LittleEndian.AppendUint64(out, uint64(left))
+		from = to
+	}
+	return out
+}
+
+// miniValues chooses the encoding of the values.
+func (w *writer) miniValues() (*miniValues, error) {
+	if v, err := w.dictionary(); v != nil || err != nil {
+		return v, err
+	}
+	switch w.t.Kind {
+	case encoding.Bytes:
+		return w.textValues()
+	case encoding.Vector:
+		return w.vectorValues(), nil
+	case encoding.Fixed:
+	}
+	return fixedValues(w.values.Fixed, w.t.Bits), nil
+}
+
+// logFor is the largest log of a number of values that take no more than so many bytes together, 1 at least.
+func logFor(valueBits, limit int) int {
+	log := bits.Len(uint(max(1, limit*8/max(1, valueBits)))) - 1
+	return min(max(log, 1), maxLog)
+}
+
+// fixedValues chooses between plain, bit-packed and run-length values by their sizes.
+func fixedValues(values []byte, width int) *miniValues {
+	if width == 1 {
+		return flatBits(values)
+	}
+	size := width / 8
+	flat := &miniValues{encoding: flatEncoding(width), buffers: 1, log: logFor(width, chunkBytes), append: func(from, to int) ([][]byte, error) {
+		return [][]byte{values[from*size : to*size]}, nil
+	}}
+	if !wordSize(width) {
+		return flat
+	}
+	packed, runs := packedSize(values, width), runSize(values, size)
+	switch {
+	case runs < packed && runs < len(values):
+		return &miniValues{encoding: runEncoding(width), buffers: 2, log: maxLog, append: func(from, to int) ([][]byte, error) {
+			return appendRuns(values[from*size:to*size], size), nil
+		}}
+	case packed < len(values):
+		return &miniValues{encoding: inlineEncoding(width), buffers: 1, log: bits.Len(bitpack.Group) - 1, append: func(from, to int) ([][]byte, error) {
+			return [][]byte{packInline(values[from*size:to*size], width)}, nil
+		}}
+	}
+	return flat
+}
+
+func flatBits(values []byte) *miniValues {
+	return &miniValues{encoding: flatEncoding(1), buffers: 1, log: maxLog, append: func(from, to int) ([][]byte, error) {
+		return [][]byte{appendBits(nil, values[from:to])}, nil
+	}}
+}
+
+// packedSize is the bytes of the values in bit-packed groups.
+func packedSize(values []byte, width int) int {
+	size, n := width/8, 0
+	for len(values) > 0 {
+		group := values[:min(len(values), bitpack.Group*size)]
+		n += size + bitpack.Size(bitpack.Width(group, width))
+		values = values[len(group):]
+	}
+	return n
+}
+
+// packInline packs one group, the last one filled up with zeros, behind a word that says its width.
+func packInline(values []byte, wordBits int) []byte {
+	width := bitpack.Width(values, wordBits)
+	group := values
+	if full := bitpack.Group * wordBits / 8; len(values) < full {
+		group = make([]byte, full)
+		copy(group, values)
+	}
+	dst := make([]byte, 0, wordBits/8+bitpack.Size(width))
+	dst = appendNumber(dst, wordBits/8, uint64(width))
+	return appendPacked(dst, group, wordBits, width)
+}
+
+// runSize is the bytes of the values as runs that end with each chunk.
+func runSize(values []byte, size int) int {
+	n, length := 0, 0
+	for at := 0; at < len(values); at += size {
+		same := at%(size<<maxLog) != 0 && bytes.Equal(values[at-size:at], values[at:at+size])
+		if same && length < maxRun {
+			length++
+			continue
+		}
+		n += size + 1
+		length = 1
+	}
+	return n
+}
+
+func appendRuns(values []byte, size int) [][]byte {
+	var heads, lengths []byte
+	for at := 0; at < len(values); at += size {
+		v := values[at : at+size]
+		if last := len(lengths) - 1; last >= 0 && lengths[last] < maxRun && bytes.Equal(heads[len(heads)-size:], v) {
+			lengths[last]++
+			continue
+		}
+		heads = append(heads, v...)
+		lengths = append(lengths, 1)
+	}
+	return [][]byte{heads, lengths}
+}
+
+// vectorValues lays out item validity and items of each chunk's vectors.
+func (w *writer) vectorValues() *miniValues {
+	items, width := w.t.Items(), w.t.Width()
+	v := &miniValues{encoding: w.fixedEncoding(w.t.Bits), buffers: 1, log: logFor(items*w.t.Bits, chunkBytes)}
+	if w.values.ItemValid != nil {
+		v.buffers = 2
+	}
+	v.append = func(from, to int) ([][]byte, error) {
+		var out [][]byte
+		if w.values.ItemValid != nil {
+			out = append(out, appendBits(nil, w.values.ItemValid[from*items:to*items]))
+		}
+		values := w.values.Fixed[from*width : to*width]
+		if w.t.Bits == 1 {
+			values = appendBits(nil, values)
+		}
+		return append(out, values), nil
+	}
+	return v
+}
+
+// textValues lays out byte strings, compressed chunk by chunk where that pays.
+func (w *writer) textValues() (*miniValues, error) {
+	plain := &miniValues{encoding: variableEncoding(w.t.OffsetBits), buffers: 1, log: w.textLog(textChunkBytes), append: func(from, to int) ([][]byte, error) {
+		return [][]byte{w.textChunk(from, to)}, nil
+	}}
+	if len(w.values.Data) < compressFrom {
+		return plain, nil
+	}
+	const scheme = enc21pb.CompressionScheme_COMPRESSION_ALGORITHM_ZSTD
+	packed := &miniValues{encoding: generalEncoding(scheme, plain.encoding), buffers: 1, log: w.textLog(chunkBytes), append: func(from, to int) ([][]byte, error) {
+		b, err := w.codec.Compress(scheme, w.textChunk(from, to))
+		if err != nil {
+			return nil, fmt.Errorf("compress text: %w", err)
+		}
+		return [][]byte{b}, nil
+	}}
+	sample, err := w.codec.Compress(scheme, w.textChunk(0, min(w.values.N, 1<<packed.log)))
+	if err != nil {
+		return nil, fmt.Errorf("compress text: %w", err)
+	}
+	if const10 := len(w.textChunk(0, min(w.values.N, 1<<packed.log))) * 9 / 10; len(sample) > const10 {
+		return plain, nil
+	}
+	return packed, nil
+}
+
+// textLog is the largest log of a number of values of which every chunk stays small. No value is wide (see wideValue).
+func (w *writer) textLog(limit int) int {
+	width := w.t.OffsetBits / 8
+	for log := maxLog; log > 1; log-- {
+		step, fits := 1<<log, true
+		for from := 0; from < w.values.N && fits; from += step {
+			to := min(from+step, w.values.N)
+			fits = (to-from+1)*width+w.values.Offsets[to]-w.values.Offsets[from] <= limit
+		}
+		if fits {
+			return log
+		}
+	}
+	return 1
+}
+
+// textChunk writes offsets from the start of the buffer, then the bytes, filled up to a whole offset.
+func (w *writer) textChunk(from, to int) []byte {
+	v, width := w.values, w.t.OffsetBits/8
+	head := (to - from + 1) * width
+	data := v.Data[v.Offsets[from]:v.Offsets[to]]
+	dst := make([]byte, 0, head+len(data)+width)
+	for _, at := range v.Offsets[from : to+1] {
+		dst = appendNumber(dst, width, uint64(head+at-v.Offsets[from]))
+	}
+	dst = append(dst, data...)
+	for len(dst)%width != 0 {
+		dst = append(dst, textPad)
+	}
+	return dst
+}

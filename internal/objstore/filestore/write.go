@@ -1,0 +1,149 @@
+package filestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"lancekeeper/internal/objstore"
+)
+
+// temporaryPrefix begins the names of files under way; the official clean-up sweeps such names too, once they are old.
+const temporaryPrefix = ".tmp_"
+
+// Put writes or replaces a file atomically and durably.
+func (s *Store) Put(ctx context.Context, key string, data []byte) error {
+	_, err := s.write(ctx, key, bytes.NewReader(data), os.Rename)
+	return err
+}
+
+// PutIfAbsent writes a new file atomically and durably. The name is claimed by a hard link, which fails where there is one.
+func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
+	_, err := s.write(ctx, key, bytes.NewReader(data), func(from, to string) error {
+		if err := os.Link(from, to); err != nil {
+			return err
+		}
+		return os.Remove(from)
+	})
+	return err
+}
+
+// Upload streams r to a file that appears when all of it is there.
+func (s *Store) Upload(ctx context.Context, key string, r io.Reader) (int64, error) {
+	return s.write(ctx, key, r, os.Rename)
+}
+
+// write fills a temporary file beside the final name, makes it durable, and publishes it.
+func (s *Store) write(ctx context.Context, key string, r io.Reader, publish func(from, to string) error) (int64, error) {
+	if err := begin(ctx, "put", key); err != nil {
+		return 0, err
+	}
+	final := s.path(key)
+	if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil {
+		return 0, fmt.Errorf("put %s: %w", key, classify(err))
+	}
+	var id [8]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return 0, fmt.Errorf("put %s: %w", key, err)
+	}
+	temporary := filepath.Join(filepath.Dir(final), temporaryPrefix+hex.EncodeToString(id[:]))
+	n, err := fill(ctx, temporary, r)
+	if err == nil {
+		err = publish(temporary, final)
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+		return 0, fmt.Errorf("put %s: %w", key, classify(err))
+	}
+	if err := syncFolder(filepath.Dir(final)); err != nil {
+		return n, fmt.Errorf("put %s: make it durable: %w", key, err)
+	}
+	return n, nil
+}
+
+func fill(ctx context.Context, name string, r io.Reader) (n int64, err error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return 0, err
+	}
+	n, err = io.Copy(f, &heedful{ctx: ctx, r: r})
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return n, err
+}
+
+// heedful stops reading when the context ends.
+type heedful struct {
+	ctx context.Context //nolint:containedctx // lives as long as one write
+	r   io.Reader
+}
+
+func (h *heedful) Read(p []byte) (int, error) {
+	if err := h.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return h.r.Read(p)
+}
+
+func syncFolder(name string) error {
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	err = dir.Sync()
+	if closed := dir.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// Delete removes files, and index folders that become empty. A failure of one file does not stop the next.
+func (s *Store) Delete(ctx context.Context, keys []string) ([]objstore.KeyError, error) {
+	for _, key := range keys {
+		if err := objstore.CheckKey(key); err != nil {
+			return nil, err
+		}
+	}
+	var failed []objstore.KeyError
+	for _, key := range keys {
+		if err := ctx.Err(); err != nil {
+			return failed, fmt.Errorf("delete %s: %w", key, err)
+		}
+		if err := os.Remove(s.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			err = classify(err)
+			if errors.Is(err, objstore.ErrNotExist) {
+				continue
+			}
+			code := "Failed"
+			if errors.Is(err, objstore.ErrDenied) {
+				code = "AccessDenied"
+			}
+			failed = append(failed, objstore.KeyError{Key: key, Code: code, Err: err})
+			continue
+		}
+		s.tidy(key)
+	}
+	return failed, nil
+}
+
+// tidy removes the folders above a removed file that became empty, but never the first level below the root.
+func (s *Store) tidy(key string) {
+	for folder := path.Dir(key); strings.Contains(folder, "/"); folder = path.Dir(folder) {
+		if os.Remove(s.path(folder)) != nil {
+			return
+		}
+	}
+}
