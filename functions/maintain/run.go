@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"lancekeeper/internal/config"
+	"lancekeeper/internal/maintain"
+	"lancekeeper/internal/places"
+	"lancekeeper/internal/state"
+)
+
+// job is what both faces of the program have in common.
+type job struct {
+	config   config.Config
+	environ  []string
+	metrics  io.Writer
+	log      *slog.Logger
+	progress maintain.Progress
+	deadline time.Time // of the whole run; zero: none
+}
+
+// run opens the state, finds the datasets and maintains them.
+func (j job) run(ctx context.Context) (maintain.Document, error) {
+	limitMemory(j.config.MemoryBytes)
+	folder := j.config.State
+	if j.config.Table == "" && folder == "" {
+		var err error
+		if folder, err = config.StateFolder(j.environ); err != nil {
+			return maintain.Document{}, fmt.Errorf("find a folder for lock and ledger: %w", err)
+		}
+	}
+	st, err := state.Open(ctx, j.config.Table, folder, state.Owner())
+	if err != nil {
+		return maintain.Document{}, fmt.Errorf("open lock and ledger: %w", err)
+	}
+	keeper := &maintain.Keeper{
+		Locker: st.Locker, Ledger: st.Ledger, Metrics: j.metrics, Log: j.log, Now: time.Now, Progress: j.progress, Version: release(version),
+		Margin: margin(j.deadline),
+	}
+	if !j.deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, j.deadline.Add(-keeper.Margin))
+		defer cancel()
+	}
+	return keeper.Run(ctx, j.targets(ctx)), nil
+}
+
+// targets lists the datasets. Looking for them must not eat the time of all: it gets a third.
+func (j job) targets(ctx context.Context) []maintain.Target {
+	look, cancel := context.WithTimeout(ctx, lookTime(ctx))
+	defer cancel()
+	var targets []maintain.Target
+	for _, d := range places.Find(look, j.config.Datasets) {
+		targets = append(targets, maintain.Target{Key: d.Key, URI: d.URI, Settings: j.settings(), Open: d.Open})
+	}
+	return targets
+}
+
+const longestLook = 2 * time.Minute
+
+func lookTime(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(longestLook, time.Until(deadline)/3)
+	}
+	return longestLook
+}
+
+func (j job) settings() maintain.Settings {
+	c := j.config
+	s := maintain.Settings{
+		Grace: c.Grace, Keep: c.Keep, UnverifiedAge: c.UnverifiedAge, TargetRows: c.TargetRows, TargetBytes: c.TargetBytes,
+		DeletionsOver: c.DeletionsOver, IndexPolicy: c.IndexPolicy, Compact: c.Compact, Prune: c.Prune, DryRun: c.DryRun,
+		UntilDrained: c.UntilDrained, MemoryBytes: c.MemoryBytes / 2, Policy: map[string]maintain.PolicySetting{},
+	}
+	for name, setting := range c.Policy() {
+		s.Policy[name] = maintain.PolicySetting{Value: setting.Value, Source: string(setting.Source)}
+	}
+	return s
+}
+
+// limitMemory lets the collector work harder before the limit is reached, with some room for what it does not see.
+func limitMemory(bytes int64) {
+	if bytes > 0 {
+		debug.SetMemoryLimit(bytes / 100 * 85)
+	}
+}
+
+// margin is the time behind the run's own deadline in which the outcome is recorded and reported: a tenth of what there is, between one
+// and ten seconds.
+func margin(deadline time.Time) time.Duration {
+	const least, most = time.Second, 10 * time.Second
+	if deadline.IsZero() {
+		return most
+	}
+	return min(most, max(least, time.Until(deadline)/10))
+}
+
+// release is a version that a manifest can carry: x.y.z without what a build adds.
+func release(version string) string {
+	var major, minor, patch int
+	if n, err := fmt.Sscanf(version, "v%d.%d.%d", &major, &minor, &patch); n == 3 && err == nil {
+		return fmt.Sprintf("%d.%d.%d", major, minor, patch)
+	}
+	return "0.1.0"
+}
+
+// isConfig says whether an error is about settings.
+func isConfig(err error) bool {
+	var setting *config.Error
+	return errors.As(err, &setting)
+}

@@ -1,0 +1,236 @@
+// Package compact plans which fragments to rewrite together, rewrites them, and verifies what was written.
+package compact
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/indexmeta"
+	"lancekeeper/internal/lance/lancepb"
+	"lancekeeper/internal/lance/manifest"
+	"lancekeeper/internal/lance/schema"
+)
+
+// Options of a plan.
+type Options struct {
+	TargetRows    uint64            // rows per fragment to aim for; above 0
+	TargetBytes   int64             // bytes per fragment to aim for; 0 is off
+	DeletionsOver float64           // materialize deletions where their share is above this
+	Quarantined   map[uint64]string // fragments that must be left alone, with the reason
+}
+
+// Task is fragments to rewrite together: neighbours in the table, in its order.
+type Task struct {
+	Fragments  []*lancepb.DataFragment
+	LiveRows   uint64
+	OutputRows []uint64 // rows of each new fragment; empty when all rows are deleted
+	Bytes      int64    // of the data files, as far as the manifest tells
+}
+
+// Skipped is a fragment that should be rewritten and is left alone.
+type Skipped struct {
+	Fragment uint64
+	Reason   string
+	Err      error // of class lance.ErrUnsupported where the reason is something not understood; else nil
+}
+
+// Plan is what to rewrite in a version.
+type Plan struct {
+	ReadVersion uint64
+	Tasks       []Task
+	Skipped     []Skipped
+}
+
+// Supported says whether fragments of a version can be rewritten at all. ErrUnsupported names what is not understood; such a
+// dataset can still be pruned.
+func Supported(m *manifest.Manifest) error {
+	if major, minor, known := manifest.FileVersion(m); len(m.GetFragments()) > 0 && (!known || major != 2 || minor > 2) {
+		name := fmt.Sprintf("%d.%d", major, minor)
+		if !known {
+			name = "mixed, and none is the dataset's own"
+		}
+		return lance.Unsupported("file version", name, "")
+	}
+	if manifest.StableRowIDs(m) {
+		return lance.Unsupported("table feature", "stable row ids", "")
+	}
+	if (m.GetReaderFeatureFlags()|m.GetWriterFeatureFlags())&manifest.FlagHiddenLineage != 0 {
+		return lance.Unsupported("table feature", "hidden row lineage columns", "")
+	}
+	if indexmeta.System(m.Indices, indexmeta.ReuseIndexName) != nil {
+		return lance.Unsupported("index", "fragment reuse index", "")
+	}
+	if _, err := schema.Columns(m.GetFields()); err != nil {
+		return fmt.Errorf("schema: %w", err)
+	}
+	return nil
+}
+
+// why a fragment is a candidate (lance src/dataset/optimize.rs:CompactionCandidacy).
+type candidacy int
+
+const (
+	not candidacy = iota
+	withNeighbours
+	itself
+)
+
+// MakePlan chooses what to rewrite, as the official planner does (lance src/dataset/optimize.rs:DefaultCompactionPlanner):
+// fragments with too many deletions by themselves, small ones together with their neighbours, in the order of the table. It
+// reads nothing. Supported must hold. Fragments that an index covers are left alone, as are those that the options name.
+func MakePlan(m *manifest.Manifest, o Options) (Plan, error) {
+	if o.TargetRows == 0 {
+		return Plan{}, errors.New("plan a compaction: the target in rows must be above 0")
+	}
+	plan := Plan{ReadVersion: m.GetVersion()}
+	covered, err := coverage(m)
+	if err != nil {
+		return Plan{}, err
+	}
+	var b bin
+	for _, f := range m.GetFragments() {
+		kind, err := candidate(f, o)
+		if err == nil && kind != not {
+			err = leave(f, o, covered)
+		}
+		if err != nil {
+			plan.Skipped = append(plan.Skipped, skipped(f, err))
+			kind = not
+		}
+		if kind == not {
+			plan.Tasks = append(plan.Tasks, b.tasks(o)...)
+			b = bin{}
+			continue
+		}
+		b.fragments = append(b.fragments, f)
+		b.itself = b.itself || kind == itself
+	}
+	plan.Tasks = append(plan.Tasks, b.tasks(o)...)
+	return plan, nil
+}
+
+func skipped(f *lancepb.DataFragment, err error) Skipped {
+	s := Skipped{Fragment: f.GetId(), Reason: err.Error()}
+	if errors.Is(err, lance.ErrUnsupported) {
+		s.Err = err
+	}
+	return s
+}
+
+// candidate judges a fragment by its size and deletions.
+func candidate(f *lancepb.DataFragment, o Options) (candidacy, error) {
+	rows, deleted := f.GetPhysicalRows(), f.GetDeletionFile().GetNumDeletedRows()
+	switch {
+	case rows == 0:
+		return not, errors.New("the manifest does not say how many rows it has")
+	case f.GetDeletionFile() != nil && deleted == 0:
+		return not, errors.New("the manifest does not say how many of its rows are deleted")
+	case deleted > rows:
+		return not, lance.Corrupt("", "fragment %d: %d of %d rows are deleted", f.GetId(), deleted, rows)
+	case deleted > 0 && float64(deleted)/float64(rows) > o.DeletionsOver:
+		return itself, nil
+	case rows < o.TargetRows && (o.TargetBytes == 0 || size(f) < o.TargetBytes):
+		return withNeighbours, nil
+	}
+	return not, nil
+}
+
+// leave says why a candidate is left alone; nil if it is not.
+func leave(f *lancepb.DataFragment, o Options, covered []index) error {
+	if reason, ok := o.Quarantined[f.GetId()]; ok {
+		return errors.New(reason)
+	}
+	if len(f.GetOverlays()) > 0 {
+		return lance.Unsupported("fragment feature", "data overlay files", "")
+	}
+	if f.GetRowIdSequence() != nil || f.GetCreatedAtVersionSequence() != nil || f.GetLastUpdatedAtVersionSequence() != nil {
+		return lance.Unsupported("fragment feature", "row ids or row versions", "")
+	}
+	if f.GetDeletionFile() != nil && f.GetDeletionFile().BaseId != nil {
+		return lance.Unsupported("deletion file", "below another base path", "")
+	}
+	for _, file := range f.GetFiles() {
+		if file.BaseId != nil {
+			return lance.Unsupported("data file", "below another base path", "")
+		}
+		if major, minor := manifest.DataFileVersion(file); major != 2 || minor > 2 {
+			return lance.Unsupported("file version", fmt.Sprintf("%d.%d", major, minor), file.GetPath())
+		}
+	}
+	var names []string
+	for _, i := range covered {
+		if i.covers(f.GetId()) {
+			names = append(names, i.name)
+		}
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("covered by index %s", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// bin is neighbours to be rewritten.
+type bin struct {
+	fragments []*lancepb.DataFragment
+	itself    bool // one of them is worth a rewrite alone
+}
+
+// tasks cuts the bin where the rows so far and the rest both reach the target (CandidateBin::split_for_size).
+func (b *bin) tasks(o Options) []Task {
+	if len(b.fragments) == 0 || (len(b.fragments) == 1 && !b.itself) {
+		return nil
+	}
+	var rest uint64
+	for _, f := range b.fragments {
+		rest += live(f)
+	}
+	var tasks []Task
+	var current Task
+	for _, f := range b.fragments {
+		current.Fragments = append(current.Fragments, f)
+		current.LiveRows += live(f)
+		current.Bytes += size(f)
+		rest -= live(f)
+		if current.LiveRows >= o.TargetRows && rest >= o.TargetRows {
+			tasks = append(tasks, current.outputs(o))
+			current = Task{}
+		}
+	}
+	if len(current.Fragments) > 0 {
+		tasks = append(tasks, current.outputs(o))
+	}
+	return tasks
+}
+
+// outputs spreads the live rows evenly over as many fragments as the targets ask for, the first ones one row more.
+func (t Task) outputs(o Options) Task {
+	if t.LiveRows == 0 {
+		return t
+	}
+	n := max(1, t.LiveRows/o.TargetRows)
+	if o.TargetBytes > 0 {
+		n = min(t.LiveRows, max(n, uint64(t.Bytes/o.TargetBytes)))
+	}
+	for i := range n {
+		rows := t.LiveRows / n
+		if i < t.LiveRows%n {
+			rows++
+		}
+		t.OutputRows = append(t.OutputRows, rows)
+	}
+	return t
+}
+
+func live(f *lancepb.DataFragment) uint64 {
+	return f.GetPhysicalRows() - f.GetDeletionFile().GetNumDeletedRows()
+}
+
+func size(f *lancepb.DataFragment) int64 {
+	var n int64
+	for _, file := range f.GetFiles() {
+		n += int64(file.GetFileSizeBytes())
+	}
+	return n
+}

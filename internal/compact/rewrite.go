@@ -1,0 +1,194 @@
+package compact
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"google.golang.org/protobuf/proto"
+
+	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/commit"
+	"lancekeeper/internal/lance/datafile"
+	"lancekeeper/internal/lance/dataset"
+	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/lancepb"
+	"lancekeeper/internal/lance/manifest"
+	"lancekeeper/internal/lance/schema"
+	"lancekeeper/internal/objstore"
+)
+
+// A page is cut when it has this much, as official writers do with 8 MiB of a column's values
+// (lance-encoding src/utils/accumulation.rs).
+const pageBytes = 8 << 20
+
+// pipeBytes is handed to the store's upload at once.
+const pipeBytes = 256 << 10
+
+// errUploadEnded: the store gave up, for a reason of its own.
+var errUploadEnded = errors.New("the upload has ended")
+
+// Output is rewritten fragments, stored but not committed.
+type Output struct {
+	Group        commit.Group
+	Keys         []string // of the data files
+	BytesRead    int64
+	BytesWritten int64
+	RowsDropped  uint64
+
+	hashes [][]uint64 // for each new fragment, of each column's values as they were read
+}
+
+// RewriteOptions bound a rewrite.
+type RewriteOptions struct {
+	MemoryBytes int64 // to stay under, roughly
+}
+
+// Rewrite reads the live rows of a task's fragments, column by column, and writes them to new data files with the given names,
+// one for each of task.OutputRows. *FragmentError where one fragment's files are at fault.
+func Rewrite(ctx context.Context, store objstore.Store, m *manifest.Manifest, task Task, names []string, o RewriteOptions) (*Output, error) {
+	columns, err := schema.Columns(m.GetFields())
+	if err != nil {
+		return nil, fmt.Errorf("rewrite %d fragments: %w", len(task.Fragments), err)
+	}
+	_, minor, known := manifest.FileVersion(m)
+	if !known || len(names) != len(task.OutputRows) {
+		return nil, lance.Corrupt("", "no file version for %d new fragments with %d names", len(task.OutputRows), len(names))
+	}
+	out := &Output{Group: commit.Group{Old: task.Fragments}}
+	for _, f := range task.Fragments {
+		out.RowsDropped += f.GetDeletionFile().GetNumDeletedRows()
+	}
+	if len(names) == 0 {
+		return out, nil
+	}
+	sources, err := openSources(ctx, store, task, columns, o.MemoryBytes/4)
+	if err != nil {
+		return nil, err
+	}
+	w := &rewriter{
+		store: store, sources: sources, columns: columns, minor: minor, memory: o.MemoryBytes / 4,
+		schema: &lancepb.Schema{Fields: m.GetFields(), Metadata: m.GetSchemaMetadata()},
+	}
+	var skip uint64
+	for i, rows := range task.OutputRows {
+		if err := w.fragment(ctx, out, names[i], skip, rows); err != nil {
+			return out, err
+		}
+		skip += rows
+	}
+	out.BytesRead = w.read.Load()
+	return out, nil
+}
+
+type rewriter struct {
+	store   objstore.Store
+	sources []*source
+	columns []schema.Column
+	schema  *lancepb.Schema
+	minor   int
+	memory  int64 // for pages read ahead
+	read    atomic.Int64
+}
+
+// fragment writes the live rows [skip, skip+rows) as one data file.
+func (w *rewriter) fragment(ctx context.Context, out *Output, name string, skip, rows uint64) error {
+	key := dataset.DataFolder + name
+	reader, pipe := io.Pipe()
+	hashes := make([]uint64, len(w.columns))
+	wrote := make(chan error, 1)
+	go func() {
+		buffered := bufio.NewWriterSize(pipe, pipeBytes)
+		err := w.columnsTo(ctx, buffered, hashes, skip, rows)
+		if err == nil {
+			err = buffered.Flush()
+		}
+		_ = pipe.CloseWithError(err) // never fails; nil is the end of the file
+		wrote <- err
+	}()
+	size, err := w.store.Upload(ctx, key, reader)
+	_ = reader.CloseWithError(errUploadEnded) // so that the writer never waits
+	if inner := <-wrote; inner != nil && !errors.Is(inner, errUploadEnded) {
+		err = inner // the cause, whatever the store made of it
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	file := &lancepb.DataFile{Path: name, FileMajorVersion: 2, FileMinorVersion: uint32(w.minor), FileSizeBytes: uint64(size)}
+	for i, c := range w.columns {
+		file.Fields = append(file.Fields, c.Field)
+		file.ColumnIndices = append(file.ColumnIndices, int32(i))
+	}
+	out.Group.New = append(out.Group.New, &lancepb.DataFragment{Files: []*lancepb.DataFile{file}, PhysicalRows: rows})
+	out.Keys = append(out.Keys, key)
+	out.BytesWritten += size
+	out.hashes = append(out.hashes, hashes)
+	return nil
+}
+
+func (w *rewriter) columnsTo(ctx context.Context, to io.Writer, hashes []uint64, skip, rows uint64) error {
+	file, err := datafile.NewWriter(to, w.minor, proto.CloneOf(w.schema))
+	if err != nil {
+		return fmt.Errorf("begin the file: %w", err)
+	}
+	for i, c := range w.columns {
+		hash, err := w.column(ctx, file, i, skip, rows)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", c.Name, err)
+		}
+		hashes[i] = hash
+	}
+	if _, err := file.Close(); err != nil {
+		return fmt.Errorf("end the file: %w", err)
+	}
+	return nil
+}
+
+// column writes one column and returns the hash of its values as they were read.
+func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int, skip, rows uint64) (uint64, error) {
+	t := w.columns[column].Type
+	hasher := encoding.NewHasher(t)
+	builder := encoding.NewBuilder(t, 1)
+	var written uint64
+	flush := func() error {
+		n := builder.Rows()
+		if n == 0 {
+			return nil
+		}
+		block, err := builder.Take(n)
+		if err != nil {
+			return fmt.Errorf("cut a page: %w", err)
+		}
+		written += uint64(n)
+		return file.WritePage(column, t, block) //nolint:wrapcheck // names the column
+	}
+	err := inOrder(ctx, pieces(w.sources, column, skip, rows), w.memory, func(ctx context.Context, p piece) (*encoding.Block, error) {
+		w.read.Add(p.bytes() / 2)
+		return p.read(ctx, t)
+	}, func(b *encoding.Block) error {
+		if b == nil {
+			return nil
+		}
+		hasher.Add(b)
+		if err := builder.Append(b); err != nil {
+			return fmt.Errorf("join pages: %w", err)
+		}
+		if builder.Bytes() < pageBytes {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := flush(); err != nil {
+		return 0, err
+	}
+	if written != rows {
+		return 0, lance.Corrupt("", "%d live rows were read, %d planned", written, rows)
+	}
+	return hasher.Sum(), nil
+}

@@ -1,0 +1,235 @@
+package compact
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
+
+	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/datafile"
+	"lancekeeper/internal/lance/dataset"
+	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/lancepb"
+	"lancekeeper/internal/lance/schema"
+	"lancekeeper/internal/objstore"
+)
+
+// FragmentError is a fault of one fragment's own files: trying it again in the same pass is of no use.
+type FragmentError struct {
+	Fragment uint64
+	Err      error
+}
+
+// Error names the fragment.
+func (e *FragmentError) Error() string { return fmt.Sprintf("fragment %d: %v", e.Fragment, e.Err) }
+
+// Unwrap gives the cause.
+func (e *FragmentError) Unwrap() error { return e.Err }
+
+// openParallel is how many files are opened at once: small ones are bound by requests.
+const openParallel = 32
+
+// source is a fragment to read rows from.
+type source struct {
+	fragment *lancepb.DataFragment
+	deleted  *roaring.Bitmap // nil if none
+	files    []*datafile.Reader
+	columns  []place // where each column of the schema is
+	live     uint64
+}
+
+// place is a column in a file; file -1: the fragment does not have it.
+type place struct{ file, column int }
+
+// openSources opens all files of a task. What they keep in memory together is at most keep bytes, where that can be helped:
+// the content of small files beyond that is read again when needed.
+func openSources(ctx context.Context, store objstore.Store, task Task, columns []schema.Column, keep int64) ([]*source, error) {
+	sources := make([]*source, len(task.Fragments))
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(openParallel)
+	for i, f := range task.Fragments {
+		group.Go(func() error {
+			s, err := openSource(inner, store, f, columns)
+			if err != nil {
+				return blame(inner, f.GetId(), err)
+			}
+			sources[i] = s
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err //nolint:wrapcheck // names the fragment already
+	}
+	var held int64
+	for _, s := range sources {
+		for _, r := range s.files {
+			if held+r.Held() > keep {
+				r.Shed()
+			}
+			held += r.Held()
+		}
+	}
+	return sources, nil
+}
+
+func openSource(ctx context.Context, store objstore.Store, f *lancepb.DataFragment, columns []schema.Column) (*source, error) {
+	s := &source{fragment: f, live: live(f)}
+	var err error
+	if s.deleted, err = dataset.ReadDeletions(ctx, store, f); err != nil {
+		return nil, fmt.Errorf("read its deletions: %w", err)
+	}
+	if s.deleted != nil && s.deleted.GetCardinality() != f.GetPhysicalRows()-s.live {
+		return nil, lance.Corrupt("", "%d rows are deleted, the manifest says %d", s.deleted.GetCardinality(), f.GetPhysicalRows()-s.live)
+	}
+	for _, file := range f.GetFiles() {
+		key := dataset.DataFolder + file.GetPath()
+		r, err := datafile.Open(ctx, store, key, int64(file.GetFileSizeBytes()))
+		if err != nil {
+			return nil, fmt.Errorf("open: %w", err)
+		}
+		if r.Rows() != f.GetPhysicalRows() {
+			return nil, lance.Corrupt(key, "it has %d rows, the manifest says %d", r.Rows(), f.GetPhysicalRows())
+		}
+		s.files = append(s.files, r)
+	}
+	for _, c := range columns {
+		p, err := s.find(c)
+		if err != nil {
+			return nil, err
+		}
+		s.columns = append(s.columns, p)
+	}
+	return s, nil
+}
+
+// find looks a column up in the fragment's files. One that is in none was added later: its rows are null.
+func (s *source) find(c schema.Column) (place, error) {
+	found := place{file: -1}
+	for i, file := range s.fragment.GetFiles() {
+		key := dataset.DataFolder + file.GetPath()
+		if len(file.GetFields()) != len(file.GetColumnIndices()) {
+			return place{}, lance.Corrupt(key, "the manifest names %d fields and %d columns of it", len(file.GetFields()), len(file.GetColumnIndices()))
+		}
+		at := slices.Index(file.GetFields(), c.Field)
+		if at < 0 {
+			continue
+		}
+		if found.file >= 0 || slices.Contains(file.GetFields()[at+1:], c.Field) {
+			return place{}, lance.Corrupt(key, "column %q is there twice", c.Name)
+		}
+		column := int(file.GetColumnIndices()[at])
+		if column < 0 || column >= s.files[i].Columns() {
+			return place{}, lance.Corrupt(key, "column %q should be column %d of %d", c.Name, column, s.files[i].Columns())
+		}
+		found = place{file: i, column: column}
+	}
+	if found.file < 0 && !c.Nullable {
+		return place{}, lance.Corrupt("", "no file has column %q, which can't be null", c.Name)
+	}
+	return found, nil
+}
+
+// position is the physical row of the n-th live row, counted from 0; the physical row count where there are no more.
+func (s *source) position(n uint64) int {
+	rows := int(s.fragment.GetPhysicalRows())
+	if s.deleted == nil {
+		return min(int(n), rows)
+	}
+	low, high := 0, rows // the answer is the first row with more than n live rows at or before it
+	for low < high {
+		middle := (low + high) / 2
+		if uint64(middle+1)-s.deleted.Rank(uint32(middle)) > n {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
+}
+
+// piece is one page, or a run of rows that are not stored, of one column of a source; rows [from, to) of it are wanted.
+type piece struct {
+	source *source
+	column int // of the schema
+	page   int // -1: not stored
+	first  int // physical row of the page's first row
+	rows   int
+	from   int // physical rows wanted
+	to     int
+}
+
+// pieces lists what to read of a column for the live rows [skip, skip+n) of the sources, in order.
+func pieces(sources []*source, column int, skip, n uint64) []piece {
+	var out []piece
+	for _, s := range sources {
+		if n == 0 {
+			break
+		}
+		if skip >= s.live {
+			skip -= s.live
+			continue
+		}
+		take := min(n, s.live-skip)
+		from, to := s.position(skip), s.position(skip+take)
+		n, skip = n-take, 0
+		at := s.columns[column]
+		if at.file < 0 {
+			out = append(out, piece{source: s, column: column, page: -1, first: 0, rows: int(s.fragment.GetPhysicalRows()), from: from, to: to})
+			continue
+		}
+		first := 0
+		for i, rows := range s.files[at.file].PageRows(at.column) {
+			if first+rows > from && first < to {
+				out = append(out, piece{source: s, column: column, page: i, first: first, rows: rows, from: max(from, first), to: min(to, first+rows)})
+			}
+			first += rows
+		}
+	}
+	return out
+}
+
+// bytes is about what the piece takes in memory while it is read.
+func (p piece) bytes() int64 {
+	if p.page < 0 {
+		return int64(p.rows)
+	}
+	at := p.source.columns[p.column]
+	return 2 * p.source.files[at.file].PageBytes(at.column, p.page)
+}
+
+// read gives the wanted live rows of the piece; nil if there are none.
+func (p piece) read(ctx context.Context, t encoding.Type) (*encoding.Block, error) {
+	s := p.source
+	if p.page < 0 {
+		n := p.to - p.from
+		if s.deleted != nil {
+			n -= int(s.deleted.CardinalityInRange(uint64(p.from), uint64(p.to)))
+		}
+		if n == 0 {
+			return nil, nil //nolint:nilnil // nothing is wanted
+		}
+		return encoding.Nulls(t, n), nil
+	}
+	at := s.columns[p.column]
+	block, err := s.files[at.file].ReadPage(ctx, at.column, p.page, t)
+	if err != nil {
+		return nil, blame(ctx, s.fragment.GetId(), err)
+	}
+	if s.deleted == nil && p.from == p.first && p.to == p.first+p.rows {
+		return block, nil
+	}
+	kept, err := encoding.Drop(t, block, func(row int) bool {
+		row += p.first
+		return row < p.from || row >= p.to || s.deleted != nil && s.deleted.Contains(uint32(row))
+	})
+	if err != nil {
+		return nil, blame(ctx, s.fragment.GetId(), err)
+	}
+	if kept.Rows == 0 {
+		return nil, nil //nolint:nilnil // nothing is wanted
+	}
+	return kept, nil
+}

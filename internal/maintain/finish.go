@@ -1,0 +1,289 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"lancekeeper/internal/lance/dataset"
+	"lancekeeper/internal/ledger"
+	"lancekeeper/internal/lock"
+	"lancekeeper/internal/metrics"
+)
+
+// fail keeps the error that ended a pass before its steps.
+func (p *pass) fail(err error) {
+	outcome, fault := judge(err)
+	p.res.Outcome = Worst(p.res.Outcome, outcome)
+	if p.res.Error == nil {
+		p.res.Error = fault
+		if fault != nil {
+			fault.Step = p.stepName()
+		}
+	}
+	if p.res.Reason == "" {
+		p.res.Reason = err.Error()
+	}
+}
+
+// finish is the end of every pass that held the lock: measure, record, metrics, release, whatever came before.
+func (p *pass) finish(ctx context.Context) Result {
+	p.begin("record")
+	late, cancel := p.late(ctx)
+	defer cancel()
+	p.settleLate(late)
+	p.measure(late)
+	p.conclude()
+	p.record(late)
+	p.report()
+	if err := p.lease.Release(late); err != nil {
+		p.log.Warn("release", slog.Any("err", err))
+		p.find("lock", "the lease could not be released: "+err.Error())
+	}
+	return p.res
+}
+
+// settleLate looks once more at rewrites of earlier passes: a version that came meanwhile may have decided them.
+func (p *pass) settleLate(ctx context.Context) {
+	if p.store != nil && len(p.entry.Attempts) > 0 && p.lease.Check(ctx) == nil {
+		p.settle(ctx)
+	}
+}
+
+// measure looks at the dataset as it is now, as far as it can be seen.
+func (p *pass) measure(ctx context.Context) {
+	if p.store == nil {
+		return
+	}
+	if p.commits > 0 || p.version.Number == 0 || p.res.Before == nil {
+		if err := p.reload(ctx); err != nil {
+			p.log.Warn("measure", slog.Any("err", err))
+		}
+	}
+	if p.oldest == 0 && p.entry.LastSuccess == nil {
+		if l, err := dataset.List(ctx, p.store); err == nil {
+			p.oldest, p.listed = l.Versions[0].Number, len(l.Versions)
+			p.version.Number = l.Versions[len(l.Versions)-1].Number
+		}
+	}
+	if p.manifest == nil || p.manifest.GetVersion() != p.version.Number {
+		return
+	}
+	p.res.After = p.state()
+	if p.files > 0 {
+		manifests, files, bytes := p.listed, p.files, p.bytes
+		p.res.After.Manifests, p.res.After.Files, p.res.After.Bytes = &manifests, &files, &bytes
+	}
+}
+
+// conclude makes one outcome of the parts.
+func (p *pass) conclude() {
+	r := &p.res
+	for _, part := range []struct {
+		outcome Outcome
+		fault   *Fault
+	}{{r.Compaction.Outcome, r.Compaction.Error}, {r.Pruning.Outcome, r.Pruning.Error}} {
+		if part.outcome == Skipped {
+			continue // nothing of it could be done, which is no failure
+		}
+		if Worst(r.Outcome, part.outcome) != r.Outcome {
+			r.Outcome = part.outcome
+		}
+		if r.Error == nil && part.outcome == Failed {
+			r.Error = part.fault
+		}
+	}
+	if r.Reason == "" {
+		switch {
+		case r.Error != nil:
+			r.Reason = r.Error.Message
+		case r.Outcome == Partial:
+			r.Reason = "time ran out between two steps; the next pass goes on"
+		}
+	}
+	r.Drained = r.Outcome == OK && (r.Remaining == nil || r.Remaining.Versions == 0)
+	r.DurationMs = p.keeper.Now().Sub(p.began).Milliseconds()
+	if p.meter != nil {
+		r.Requests = requestsOf(p.meter.Counts())
+	}
+}
+
+// record writes the outcome into the ledger, and the gauges that follow from it into the result.
+func (p *pass) record(ctx context.Context) {
+	now := p.keeper.Now()
+	if p.manifest != nil {
+		exists := map[uint64]struct{}{}
+		for _, f := range p.manifest.GetFragments() {
+			exists[f.GetId()] = struct{}{}
+		}
+		p.entry = p.entry.Forget(func(id uint64) bool { _, ok := exists[id]; return ok })
+	}
+	latest := p.version.Number
+	if latest > 0 {
+		p.entry = p.entry.Measured(now, latest, p.oldestNow(), int64(p.listed))
+	}
+	p.entry = p.outcome(p.entry, p.res, latest)
+	p.gauges(p.entry)
+	if err := p.save(ctx); err != nil {
+		p.fail(fmt.Errorf("record the pass: %w", err))
+		p.entry.ConsecutiveFailures = max(p.entry.ConsecutiveFailures, 1)
+		p.gauges(p.entry)
+	}
+}
+
+// oldestNow is the lowest version still listed; 0 where nothing was listed.
+func (p *pass) oldestNow() uint64 {
+	if p.res.Pruning.VersionsRemoved == 0 || p.listed <= 0 {
+		return p.oldest
+	}
+	for _, k := range p.res.Pruning.Kept {
+		return min(k.Version, p.version.Number)
+	}
+	return p.version.Number
+}
+
+// outcome adds the end of the pass to an entry.
+func (p *pass) outcome(e ledger.Entry, r Result, latest uint64) ledger.Entry {
+	o := ledger.Outcome{At: p.keeper.Now(), Reason: r.Reason, Version: latest, DurationMs: r.DurationMs, Drained: r.Drained}
+	if r.Error != nil {
+		o.Class = r.Error.Class
+	}
+	if n, known := e.Unreclaimed(latest, p.oldest, latest > 0); known && r.Outcome != OK {
+		o.Unreclaimed = &n
+	}
+	switch r.Outcome {
+	case OK:
+		return e.Succeeded(o)
+	case Partial:
+		return e.Partial(o)
+	case Failed, Skipped:
+	}
+	return e.Failed(o)
+}
+
+// gauges puts what the ledger says into the result.
+func (p *pass) gauges(e ledger.Entry) {
+	p.res.UnreclaimedVersions, p.res.SecondsSinceSuccess = nil, nil
+	if n, known := e.Unreclaimed(p.version.Number, p.oldest, p.version.Number > 0); known {
+		p.res.UnreclaimedVersions = &n
+	}
+	if age, known := e.SinceSuccess(p.keeper.Now()); known {
+		seconds := age.Seconds()
+		p.res.SecondsSinceSuccess = &seconds
+	}
+	p.res.ConsecutiveFailures, p.res.Failures = e.ConsecutiveFailures, e.Failures
+}
+
+// report writes the metrics, and a failed pass to the log at warn with both numbers.
+func (p *pass) report() {
+	r := p.res
+	if r.Outcome == Failed {
+		attributes := []any{slog.String("outcome", string(r.Outcome)), slog.String("err", r.Reason), slog.Int("consecutiveFailures", r.ConsecutiveFailures)}
+		if r.UnreclaimedVersions != nil {
+			attributes = append(attributes, slog.Uint64("unreclaimedVersions", *r.UnreclaimedVersions))
+		}
+		p.log.Warn("pass failed", attributes...)
+	} else {
+		p.log.Info("pass ended", slog.String("outcome", string(r.Outcome)), slog.Int64("dur_ms", r.DurationMs))
+	}
+	if err := metrics.Write(p.keeper.Metrics, p.keeper.Now(), r.Dataset, p.sample(r)); err != nil {
+		p.log.Error("metrics", slog.Any("err", err))
+	}
+}
+
+func (p *pass) sample(r Result) metrics.Sample {
+	s := metrics.Sample{UnreclaimedVersions: r.UnreclaimedVersions, SecondsSinceSuccess: r.SecondsSinceSuccess, Pass: &metrics.Pass{
+		Skipped: r.Outcome == Skipped, Failed: r.Outcome == Failed, Duration: p.keeper.Now().Sub(p.began),
+		VersionsRemoved: int64(r.Pruning.VersionsRemoved), RowsDropped: r.Compaction.RowsDropped,
+		BytesReclaimed: r.Pruning.BytesReclaimed, BytesWritten: r.Compaction.BytesWritten,
+		CommitConflicts: r.Compaction.Conflicts, SkippedFragments: r.Compaction.SkippedFragments, Unsupported: p.unsupported,
+	}}
+	for _, n := range r.Pruning.FilesRemoved {
+		s.Pass.FilesRemoved += n
+	}
+	if r.Outcome != Skipped {
+		s.ConsecutiveFailures = &r.ConsecutiveFailures
+	}
+	if r.Before != nil {
+		s.FragmentsBefore, s.DatasetVersion = &r.Before.Fragments, &r.Before.Version
+	}
+	if r.After != nil {
+		s.FragmentsAfter, s.DatasetVersion = &r.After.Fragments, &r.After.Version
+		if r.After.Manifests != nil {
+			n := int64(*r.After.Manifests)
+			s.ManifestsOnStorage = &n
+		}
+	}
+	return s
+}
+
+// notHeld ends a pass that did not get the lock. Held by another it is skipped, which changes no gauge; any other reason is a
+// failure, recorded as far as the ledger can be reached.
+func (p *pass) notHeld(ctx context.Context, err error) Result {
+	late, cancel := p.late(ctx)
+	defer cancel()
+	p.fail(err)
+	p.res.DurationMs = p.keeper.Now().Sub(p.began).Milliseconds()
+	var held *lock.HeldError
+	if errors.As(err, &held) {
+		p.res.Reason = held.Error()
+		if err := p.keeper.Ledger.Skip(late, p.target.Key, p.began, holder(held)); err != nil {
+			p.log.Warn("record the skip", slog.Any("err", err))
+		}
+	}
+	entry, found, loadErr := p.keeper.Ledger.Load(late, p.target.Key)
+	if loadErr != nil {
+		p.log.Warn("read the ledger", slog.Any("err", loadErr))
+	}
+	if found {
+		p.gauges(entry)
+	}
+	if held == nil {
+		p.res.ConsecutiveFailures++ // of this process's own knowledge: it can't be recorded without the lock
+	}
+	if held != nil {
+		p.res.UnreclaimedVersions, p.res.SecondsSinceSuccess = nil, nil // the holder measures
+	}
+	p.report()
+	return p.res
+}
+
+func holder(held *lock.HeldError) string {
+	if held.Owner == "" {
+		return "unknown"
+	}
+	return strings.TrimSpace(held.Owner)
+}
+
+// abandoned ends a pass that panicked or hangs, in its stead: it is recorded as failed, with the gauges from the ledger. release
+// says whether nothing of it is at work any more; else its lease is left to expire.
+func (p *pass) abandoned(ctx context.Context, err error, release bool) Result {
+	late, cancel := p.late(ctx)
+	defer cancel()
+	p.mu.Lock()
+	entry, step := p.known, p.step
+	p.over = true
+	p.mu.Unlock()
+	q := newPass(p.keeper, p.target)
+	q.began, q.step = p.began, step
+	q.fail(err)
+	q.res.DurationMs = p.keeper.Now().Sub(p.began).Milliseconds()
+	if entry.Dataset != "" {
+		q.entry = q.outcome(entry, q.res, 0)
+		q.gauges(q.entry)
+		if err := p.keeper.Ledger.Save(late, q.entry); err != nil {
+			q.log.Warn("record", slog.Any("err", err))
+		}
+	} else {
+		q.res.ConsecutiveFailures = 1
+	}
+	q.report()
+	if release && p.lease != nil {
+		if err := p.lease.Release(late); err != nil {
+			q.log.Warn("release", slog.Any("err", err))
+		}
+	}
+	return q.res
+}

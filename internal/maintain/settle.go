@@ -1,0 +1,74 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"lancekeeper/internal/lance/commit"
+	"lancekeeper/internal/ledger"
+)
+
+// settle resolves the rewrites that earlier passes left unfinished in the ledger. Their files may go only once their commit can
+// never happen any more: one was never allowed to claim a version (the fence stops it from being allowed now), or the version
+// that it was last allowed to claim is another's. A paused keeper that wakes up can then claim nothing, since each further
+// claim needs a record in the ledger, which the fence refuses.
+func (p *pass) settle(ctx context.Context) {
+	for _, attempt := range p.entry.Attempts {
+		verdict := commit.Theirs
+		if attempt.Target != 0 {
+			var err error
+			if verdict, err = commit.Resolve(ctx, p.store, attempt.Target, attempt.TransactionUUID); err != nil {
+				p.log.Warn("unfinished rewrite not resolved", slog.Any("err", err))
+				p.find("attempt", fmt.Sprintf("a rewrite that an earlier pass left is not resolved: %v", err))
+				continue
+			}
+		}
+		switch verdict {
+		case commit.Ours:
+			p.entry = p.entry.WithoutAttempt(attempt.TransactionUUID)
+		case commit.Theirs:
+			p.discard(ctx, attempt)
+		case commit.Absent, commit.Unknown:
+			// It may still be committed as the version that it claimed; the next version, ours or anybody's, settles it.
+			p.log.Info("rewrite of an earlier pass is still open", slog.Uint64("version", attempt.Target))
+		}
+	}
+}
+
+// discard deletes the files of a rewrite that is known lost and takes it off the ledger's books.
+func (p *pass) discard(ctx context.Context, attempt ledger.Attempt) {
+	late, cancel := p.late(ctx)
+	defer cancel()
+	if err := p.remove(late, attempt.Files); err != nil {
+		p.log.Warn("files of a lost rewrite stay for now", slog.Int("files", len(attempt.Files)), slog.Any("err", err))
+		p.find("attempt", fmt.Sprintf("%d files of a lost rewrite could not be removed; the next pass tries again: %v", len(attempt.Files), err))
+		return
+	}
+	p.entry = p.entry.WithoutAttempt(attempt.TransactionUUID)
+}
+
+// late is a short time for what must still be done when the context has ended.
+func (p *pass) late(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, p.keeper.Margin/3))
+}
+
+// remove deletes files of our own making, in one batch, under the lease.
+func (p *pass) remove(ctx context.Context, files []string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	if err := p.lease.Check(ctx); err != nil {
+		return fmt.Errorf("before removing the files of a lost rewrite: %w", err)
+	}
+	failed, err := p.store.Delete(ctx, files)
+	for _, f := range failed {
+		err = errors.Join(err, f)
+	}
+	if err != nil {
+		return fmt.Errorf("remove the files of a lost rewrite: %w", err)
+	}
+	return nil
+}
