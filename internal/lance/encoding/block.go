@@ -2,6 +2,12 @@
 // pages into it and back.
 package encoding
 
+import (
+	"fmt"
+
+	"lancekeeper/internal/lance"
+)
+
 // Kind is the physical shape of one leaf value.
 type Kind int
 
@@ -36,6 +42,38 @@ func (t Type) Width() int {
 		return 0
 	}
 	return t.Items() * max(1, t.Bits/8)
+}
+
+// maxWidth bounds the bytes of one fixed-width value, so that products with counts cannot overflow.
+const maxWidth = 1 << 24
+
+// Check refuses types that no column can have or that the codecs do not take. The error is of class lance.ErrUnsupported.
+func (t Type) Check() error {
+	width := int64(1)
+	switch t.Kind {
+	case Bytes:
+		if t.OffsetBits != 32 && t.OffsetBits != 64 {
+			return lance.Unsupported("column type", fmt.Sprintf("bytes with %d-bit offsets", t.OffsetBits), "")
+		}
+		return nil
+	case Vector:
+		for _, d := range t.Dims {
+			if d <= 0 || d > maxWidth {
+				return lance.Unsupported("column type", fmt.Sprintf("vector of %v", t.Dims), "")
+			}
+			width = min(width*int64(d), maxWidth+1)
+		}
+		if len(t.Dims) == 0 {
+			return lance.Unsupported("column type", "vector without dimension", "")
+		}
+	case Fixed:
+	default:
+		return lance.Unsupported("column type", fmt.Sprintf("kind %d", t.Kind), "")
+	}
+	if t.Bits != 1 && (t.Bits <= 0 || t.Bits%8 != 0) || t.Bits > 8*maxWidth || width*int64(max(1, t.Bits/8)) > maxWidth {
+		return lance.Unsupported("column type", fmt.Sprintf("%v items of %d bits", t.Dims, t.Bits), "")
+	}
+	return nil
 }
 
 // Layer is one structural layer of a leaf column, innermost first in Block.Layers. Numbers are those of

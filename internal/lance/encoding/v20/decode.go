@@ -28,18 +28,25 @@ const (
 // Decode reads the rows of one page of a column of type t. The block may share memory with the buffers. Errors are of class
 // lance.ErrCorrupt or lance.ErrUnsupported and name no object.
 func Decode(t encoding.Type, enc *enc20pb.ArrayEncoding, buffers [][]byte, rows int) (*encoding.Block, error) {
+	if err := t.Check(); err != nil {
+		return nil, err //nolint:wrapcheck // class and detail are those of the page
+	}
 	limit := maxAmplified
 	for _, b := range buffers {
 		limit += perInput * len(b)
 	}
-	width := max(1, t.Width())
-	if rows < 0 || rows > limit/(8*max(width/8, 1)) || rows > limit/width {
+	if rows < 0 || rows > limit/max(8, t.Width()) {
 		return nil, lance.Unsupported("page", fmt.Sprintf("of %d rows", rows), "")
 	}
 	d := &decoder{buffers: buffers, limit: limit}
 	v, err := d.column(t, enc, rows)
 	if err != nil {
 		return nil, err
+	}
+	for _, row := range v.opaque {
+		if v.valid == nil || v.valid[row] != 0 {
+			return nil, lance.Unsupported("encoding", fmt.Sprintf("null fixed-size list inside a vector (row %d)", row), "")
+		}
 	}
 	return v.block(t, rows), nil
 }
@@ -53,6 +60,7 @@ type decoder struct {
 type column struct {
 	valid  []byte
 	values encoding.Values
+	opaque []int // rows that hold a null fixed-size list inside a vector, which a Block can express only under a null row
 }
 
 // block brings null rows to their normal form.
@@ -128,11 +136,7 @@ func (d *decoder) fixed(t encoding.Type, enc *enc20pb.ArrayEncoding, rows int) (
 	var err error
 	switch e := enc.GetArrayEncoding().(type) {
 	case *enc20pb.ArrayEncoding_Flat:
-		if t.Bits == 1 {
-			raw, err = d.bits(enc, rows)
-		} else {
-			raw, err = d.flat(e.Flat, t.Bits, rows)
-		}
+		raw, err = d.values(enc, t.Bits, rows)
 	case *enc20pb.ArrayEncoding_Bitpacked:
 		raw, err = d.bitpacked(e.Bitpacked, t.Bits, rows)
 	case *enc20pb.ArrayEncoding_BitpackedForNonNeg:
@@ -148,58 +152,78 @@ func (d *decoder) fixed(t encoding.Type, enc *enc20pb.ArrayEncoding, rows int) (
 
 // vector decodes fixed-size lists; the items' own nulls lie in a nullable inside.
 func (d *decoder) vector(t encoding.Type, enc *enc20pb.ArrayEncoding, rows int) (*column, error) {
+	c := &column{values: encoding.Values{N: rows}}
 	items := rows
-	var valid []byte
 	for i, dim := range t.Dims {
 		list := enc.GetFixedSizeList()
 		if list == nil {
 			return nil, unsupported(enc)
 		}
-		if int(list.GetDimension()) != dim || list.GetHasValidity() {
+		if list.GetDimension() != uint32(dim) || list.GetHasValidity() {
 			return nil, lance.Corrupt("", "lists of %d items in a column of %d", list.GetDimension(), dim)
 		}
 		items *= dim
-		enc = list.GetItems()
-		n := enc.GetNullable()
-		if n == nil {
-			continue
+		values, valid, err := d.items(list.GetItems(), items)
+		if err != nil {
+			return nil, err
 		}
-		switch e := n.GetNullability().(type) {
-		case *enc20pb.Nullable_NoNulls:
-			enc = e.NoNulls.GetValues()
-		case *enc20pb.Nullable_SomeNulls:
-			if i != len(t.Dims)-1 {
-				return nil, lance.Unsupported("encoding", "null fixed-size list inside a vector", "")
-			}
-			var err error
-			if valid, err = d.bits(e.SomeNulls.GetValidity(), items); err != nil {
-				return nil, err
-			}
-			enc = e.SomeNulls.GetValues()
-		case *enc20pb.Nullable_AllNulls:
-			return &column{values: encoding.Values{N: rows, Fixed: make([]byte, rows*t.Width()), ItemValid: make([]byte, items)}}, nil
-		default:
-			return nil, lance.Unsupported("encoding", "nullable of no kind", "")
+		if i == len(t.Dims)-1 {
+			c.values.ItemValid = valid
+		} else {
+			c.note(valid, items/max(1, rows))
+		}
+		enc = values
+		if values == nil { // all are null
+			c.values.Fixed = make([]byte, rows*t.Width())
+			return c, nil
 		}
 	}
-	flat := enc.GetFlat()
-	if flat == nil {
-		return nil, unsupported(enc)
-	}
-	raw, err := d.flat(flat, t.Bits, items)
-	if err != nil {
+	var err error
+	if c.values.Fixed, err = d.values(enc, t.Bits, items); err != nil {
 		return nil, err
 	}
-	if valid != nil {
-		raw = slices.Clone(raw)
-		width := t.Bits / 8
-		for i, v := range valid {
+	if c.values.ItemValid != nil {
+		c.values.Fixed = slices.Clone(c.values.Fixed)
+		width := max(1, t.Bits/8)
+		for i, v := range c.values.ItemValid {
 			if v == 0 {
-				clear(raw[i*width : (i+1)*width])
+				clear(c.values.Fixed[i*width : (i+1)*width])
 			}
 		}
 	}
-	return &column{values: encoding.Values{N: rows, Fixed: raw, ItemValid: valid}}, nil
+	return c, nil
+}
+
+// items takes the nullable around the items of a fixed-size list apart. No values: all are null; no validity: none is.
+func (d *decoder) items(enc *enc20pb.ArrayEncoding, n int) (values *enc20pb.ArrayEncoding, valid []byte, err error) {
+	nullable := enc.GetNullable()
+	if nullable == nil {
+		return enc, nil, nil
+	}
+	switch e := nullable.GetNullability().(type) {
+	case *enc20pb.Nullable_NoNulls:
+		values = e.NoNulls.GetValues()
+	case *enc20pb.Nullable_SomeNulls:
+		values = e.SomeNulls.GetValues()
+		if valid, err = d.bits(e.SomeNulls.GetValidity(), n); err != nil {
+			return nil, nil, err
+		}
+	case *enc20pb.Nullable_AllNulls:
+		return nil, make([]byte, n), nil
+	}
+	if values == nil {
+		return nil, nil, lance.Corrupt("", "nullable without values")
+	}
+	return values, valid, nil
+}
+
+// note remembers the rows that have a null list, of each lists in a row.
+func (c *column) note(valid []byte, each int) {
+	for i, v := range valid {
+		if row := i / each; v == 0 && (len(c.opaque) == 0 || c.opaque[len(c.opaque)-1] != row) {
+			c.opaque = append(c.opaque, row)
+		}
+	}
 }
 
 // bits decodes a bitmap to one byte a row, least significant bit first.
@@ -220,6 +244,18 @@ func (d *decoder) bits(enc *enc20pb.ArrayEncoding, rows int) ([]byte, error) {
 		out[i] = bitmap[i/8] >> (i % 8) & 1
 	}
 	return out, nil
+}
+
+// values gives n values of so many bits from a flat encoding; single bits are widened to a byte each.
+func (d *decoder) values(enc *enc20pb.ArrayEncoding, bits, n int) ([]byte, error) {
+	flat := enc.GetFlat()
+	if flat == nil {
+		return nil, unsupported(enc)
+	}
+	if bits == 1 {
+		return d.bits(enc, n)
+	}
+	return d.flat(flat, bits, n)
 }
 
 // flat gives n values of so many bits, a multiple of 8.

@@ -3,6 +3,7 @@ package v20
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/encoding"
@@ -29,6 +30,9 @@ func Encode(t encoding.Type, b *encoding.Block) (*enc20pb.ArrayEncoding, [][]byt
 
 // check verifies that a block agrees with itself.
 func check(t encoding.Type, b *encoding.Block) error {
+	if err := t.Check(); err != nil {
+		return err //nolint:wrapcheck // class and detail are those of the page
+	}
 	v := &b.Values
 	switch {
 	case b.Rows <= 0:
@@ -37,6 +41,8 @@ func check(t encoding.Type, b *encoding.Block) error {
 		return lance.Unsupported("column", "with lists or structs", "")
 	case v.N != b.Rows || b.Def != nil && len(b.Def) != b.Rows:
 		return lance.Corrupt("", "%d values and %d levels for %d rows", v.N, len(b.Def), b.Rows)
+	case t.Kind == encoding.Bytes && !slices.IsSorted(v.Offsets):
+		return lance.Corrupt("", "a value that ends before its start")
 	case t.Kind == encoding.Bytes && (len(v.Offsets) != v.N+1 || v.Offsets[0] != 0 || v.Offsets[v.N] > len(v.Data)):
 		return lance.Corrupt("", "%d offsets into %d bytes for %d values", len(v.Offsets), len(v.Data), v.N)
 	case t.Kind != encoding.Bytes && (len(v.Fixed) != v.N*t.Width() || v.ItemValid != nil && len(v.ItemValid) != v.N*t.Items()):
@@ -99,6 +105,10 @@ func (w *writer) fixed(t encoding.Type, b *encoding.Block) *enc20pb.ArrayEncodin
 	if t.Kind == encoding.Vector {
 		return w.vector(t, b)
 	}
+	return w.values(t, b)
+}
+
+func (w *writer) values(t encoding.Type, b *encoding.Block) *enc20pb.ArrayEncoding {
 	if t.Bits == 1 {
 		return w.flat(1, packBits(b.Values.Fixed))
 	}
@@ -111,7 +121,7 @@ func (w *writer) vector(t encoding.Type, b *encoding.Block) *enc20pb.ArrayEncodi
 	for _, valid := range b.Values.ItemValid {
 		levels = append(levels, uint16(1-valid&1))
 	}
-	enc := w.nullable(levels, func() *enc20pb.ArrayEncoding { return w.flat(t.Bits, b.Values.Fixed) })
+	enc := w.nullable(levels, func() *enc20pb.ArrayEncoding { return w.values(t, b) })
 	for i := len(t.Dims) - 1; i >= 0; i-- {
 		enc = &enc20pb.ArrayEncoding{ArrayEncoding: &enc20pb.ArrayEncoding_FixedSizeList{FixedSizeList: &enc20pb.FixedSizeList{
 			Dimension: uint32(t.Dims[i]), Items: enc,

@@ -44,8 +44,8 @@ type writer struct {
 }
 
 func newWriter(t encoding.Type, b *encoding.Block, minor int) (*writer, error) {
-	if err := checkType(t); err != nil {
-		return nil, err
+	if err := t.Check(); err != nil {
+		return nil, err //nolint:wrapcheck // class and detail are those of the page
 	}
 	if err := checkMinor(minor); err != nil {
 		return nil, err

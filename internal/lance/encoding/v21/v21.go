@@ -33,8 +33,8 @@ type page struct {
 }
 
 func decode(t encoding.Type, layout *enc21pb.PageLayout, p page) (*encoding.Block, error) {
-	if err := checkType(t); err != nil {
-		return nil, err
+	if err := t.Check(); err != nil {
+		return nil, err //nolint:wrapcheck // class and detail are those of the page
 	}
 	if err := checkMinor(p.minor); err != nil {
 		return nil, err
@@ -56,37 +56,6 @@ func decode(t encoding.Type, layout *enc21pb.PageLayout, p page) (*encoding.Bloc
 	default:
 		return nil, lance.Unsupported("encoding", "page without a layout", "")
 	}
-}
-
-// maxWidth bounds the bytes of one fixed-width value, so that products with counts cannot overflow.
-const maxWidth = 1 << 24
-
-func checkType(t encoding.Type) error {
-	width := int64(1)
-	switch t.Kind {
-	case encoding.Bytes:
-		if t.OffsetBits != 32 && t.OffsetBits != 64 {
-			return lance.Unsupported("column type", fmt.Sprintf("bytes with %d-bit offsets", t.OffsetBits), "")
-		}
-		return nil
-	case encoding.Vector:
-		for _, d := range t.Dims {
-			if d <= 0 || d > maxWidth {
-				return lance.Unsupported("column type", fmt.Sprintf("vector of %v", t.Dims), "")
-			}
-			width = min(width*int64(d), maxWidth+1)
-		}
-		if len(t.Dims) == 0 {
-			return lance.Unsupported("column type", "vector without dimension", "")
-		}
-	case encoding.Fixed:
-	default:
-		return lance.Unsupported("column type", fmt.Sprintf("kind %d", t.Kind), "")
-	}
-	if t.Bits != 1 && (t.Bits <= 0 || t.Bits%8 != 0) || t.Bits > 8*maxWidth || width*int64(max(1, t.Bits/8)) > maxWidth {
-		return lance.Unsupported("column type", fmt.Sprintf("%v items of %d bits", t.Dims, t.Bits), "")
-	}
-	return nil
 }
 
 func checkMinor(minor int) error {

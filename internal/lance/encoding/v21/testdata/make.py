@@ -1,6 +1,6 @@
 """Write pages.zip: pages as the official writer encodes them, with a hash of the rows that they hold.
 
-usage: make.py OUT.zip [full|old]   with pylance 14.0.2 (full) or 1.0.0 (old) and pyarrow installed
+usage: make.py OUT.zip [full|old|2.0]   with pylance 14.0.2 (full, 2.0) or 1.0.0 (old, 2.0) and pyarrow installed
 
 Every case is a one-column dataset; each of its leaf columns gives one entry of index.json: type, file version, and pages
 (layout message, sizes of buffers, rows). pages.bin holds the buffers in that order. `want` is the SHA-256 of the rows in text
@@ -48,7 +48,7 @@ def columns(path):
             any_ = fields(fields(fields(f[4][0])[2][0])[1][0])
             pages.append((any_.get(2, [b''])[0], [b[o:o + z] for o, z in zip(offsets, sizes)], f.get(3, [0])[0]))
         out.append(pages)
-    return minor, out
+    return minor % 3, out  # 2.0 says 0.3
 
 
 # ---- rows as text
@@ -166,17 +166,23 @@ MANY = ('bool', 'int8', 'int16', 'int32', 'int64', 'float16', 'few_strings', 'mo
 OLD = ('int64', 'runs', 'runs64', 'few_strings', 'string', 'list', 'list_struct', 'bool', 'int32', 'decimal128', 'vector8', 'vector_null_item', 'null', 'text', 'long_string', 'vector64',
        'vector_null_64', 'list_list', 'list_long_string', 'long_runs_of_null', 'large_binary', 'struct')
 
+def plain(t):
+    return not any(f(t) for f in (pa.types.is_struct, pa.types.is_map, pa.types.is_list, pa.types.is_large_list))
+
+def wanted(which, name, t):
+    return {'full': True, 'old': name in OLD, '2.0': plain(t)}[which]
+
 def cases(which):
     """name, type, maker, rows, field metadata"""
     for name, (t, make) in small.items():
         for n in (1, 7, 100 if name == 'fixed_binary_300' else 1000, 5000):
-            if n == 5000 and (name not in MANY or which == 'old' and not name.startswith('runs')): continue
-            if which == 'full' or name in OLD: yield name, t, make, n, None
+            if n == 5000 and (name not in MANY or which != 'full' and not name.startswith('runs')): continue
+            if wanted(which, name, t): yield name, t, make, n, None
     for name, (t, make, counts) in wide.items():
         for n in counts:
-            if which == 'full' or name in OLD: yield name, t, make, n, None
+            if wanted(which, name, t): yield name, t, make, n, None
     for name, (t, make, meta) in asked.items():
-        if which == 'full': yield name, t, make, 1100, meta
+        if which != 'old': yield name, t, make, 1100, meta
 
 def main(out, which):
     index, blob = [], bytearray()
@@ -185,7 +191,7 @@ def main(out, which):
             values = [None if R.random() < null else make(k) for k in range(n)]
             array = pa.array(values, t)
             table = pa.table([array], schema=pa.schema([pa.field('c', t, True, meta)]))
-            for version in ('2.1', '2.2') if which == 'full' else ('2.1',):
+            for version in {'full': ('2.1', '2.2'), 'old': ('2.1',), '2.0': ('2.0',)}[which]:
                 d = tempfile.mkdtemp()
                 try:
                     lance.write_dataset(table, d, data_storage_version=version)
@@ -209,4 +215,4 @@ def main(out, which):
             z.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, 9)
     print(len(index), 'columns', len(blob), 'bytes of buffers', os.path.getsize(out), 'bytes', file=sys.stderr)
 
-main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else 'full')
+if __name__ == '__main__': main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else 'full')
