@@ -72,8 +72,12 @@ build-ReportFunction:
 deploy: ## build and deploy with SAM, as samconfig.toml says (the first time: `make deploy GUIDED=1`, which writes it)
 	ARCH=$(ARCH) sam build --build-in-source && sam deploy $(if $(GUIDED),--guided) $(if $(PARAMETERS),--parameter-overrides "$(PARAMETERS)")
 
-invoke: ## run the deployed maintain function once: make invoke STACK=lancekeeper EVENT=infra/events/scheduled.json
-	@sam remote invoke MaintainFunction --stack-name $${STACK:-lancekeeper} --event-file $${EVENT:-infra/events/scheduled.json}
+# Not `sam remote invoke`: it gives up after a minute and invokes again.
+invoke: ## run the deployed maintain function once: make invoke [STACK=lancekeeper] [EVENT=infra/events/scheduler.json]
+	@function=$$(aws cloudformation describe-stack-resource --stack-name $${STACK:-lancekeeper} --logical-resource-id MaintainFunction \
+	  --query StackResourceDetail.PhysicalResourceId --output text) && \
+	AWS_MAX_ATTEMPTS=1 aws lambda invoke --function-name "$$function" --cli-read-timeout 0 --cli-binary-format raw-in-base64-out \
+	  --payload file://$${EVENT:-infra/events/scheduler.json} /dev/stdout
 
 clean: ## remove what was built (not the cache of tools: that is .cache)
 	rm -rf .build .aws-sam
