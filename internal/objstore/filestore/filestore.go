@@ -19,29 +19,27 @@ import (
 	"lancekeeper/internal/objstore"
 )
 
-// Store is an objstore.Store on a folder. Symbolic links below the root are neither followed nor listed.
+// Store is an objstore.Store on a folder. Symbolic links below it are not listed, and none leads out of it.
 type Store struct {
-	root string // absolute, as given
+	path string   // absolute, as given
+	root *os.Root // every operation goes through it
 }
 
 // Open returns a store on an existing folder. objstore.ErrNotExist if there is none; nothing is made.
 func Open(path string) (*Store, error) {
-	root, err := filepath.Abs(path)
+	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open folder %s: %w", path, err)
 	}
-	info, err := os.Stat(root)
+	root, err := os.OpenRoot(absolute)
 	if err != nil {
-		return nil, fmt.Errorf("open folder %s: %w", root, classify(err))
+		return nil, fmt.Errorf("open folder %s: %w", absolute, classify(err))
 	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("open folder %s: it is no folder", root)
-	}
-	return &Store{root: root}, nil
+	return &Store{path: absolute, root: root}, nil
 }
 
 // URI is the folder's absolute path.
-func (s *Store) URI() string { return s.root }
+func (s *Store) URI() string { return s.path }
 
 // Ordered is false: folders list in any order.
 func (s *Store) Ordered() bool { return false }
@@ -62,7 +60,13 @@ func classify(err error) error {
 	return err
 }
 
-func (s *Store) path(key string) string { return filepath.Join(s.root, filepath.FromSlash(key)) }
+// name is a key, or a prefix, as the file system spells it; "" is the root itself.
+func name(key string) string {
+	if key = strings.TrimSuffix(key, "/"); key == "" {
+		return "."
+	}
+	return filepath.FromSlash(key)
+}
 
 func describe(key string, info fs.FileInfo) objstore.Object {
 	o := objstore.Object{Key: key, Size: info.Size(), Modified: info.ModTime()}
@@ -83,7 +87,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 		}
 		w := walk{store: s, ctx: ctx, startAfter: startAfter, yield: yield}
 		if err := w.folder(prefix); err != nil && !errors.Is(err, errStop) {
-			yield(objstore.Object{}, fmt.Errorf("list %s/%s: %w", s.root, prefix, err))
+			yield(objstore.Object{}, fmt.Errorf("list %s/%s: %w", s.path, prefix, err))
 		}
 	}
 }
@@ -101,11 +105,8 @@ type walk struct {
 const namesAtOnce = 1024
 
 func (w *walk) folder(prefix string) error {
-	dir, err := os.Open(w.store.path(strings.TrimSuffix(prefix, "/")))
-	if err != nil {
-		if err = classify(err); errors.Is(err, objstore.ErrNotExist) {
-			return nil // nothing below it, or it vanished
-		}
+	dir, err := w.store.folder(prefix)
+	if err != nil || dir == nil {
 		return err
 	}
 	var folders []string
@@ -122,6 +123,22 @@ func (w *walk) folder(prefix string) error {
 		}
 	}
 	return nil
+}
+
+// folder opens a folder for reading; nil if there is none.
+func (s *Store) folder(prefix string) (*os.File, error) {
+	info, err := s.root.Lstat(name(prefix))
+	if err == nil && !info.IsDir() {
+		return nil, nil //nolint:nilnil // a file, or a link: nothing is below it
+	}
+	var dir *os.File
+	if err == nil {
+		dir, err = s.root.Open(name(prefix))
+	}
+	if err = classify(err); errors.Is(err, objstore.ErrNotExist) {
+		return nil, nil //nolint:nilnil // nothing is below it, or it vanished
+	}
+	return dir, err
 }
 
 func (w *walk) entries(dir *os.File, prefix string, folders *[]string) error {
@@ -172,14 +189,19 @@ func (s *Store) Folders(ctx context.Context, prefix string) ([]string, error) {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("list the folders of %s/%s: %w", s.root, prefix, err)
+		return nil, fmt.Errorf("list the folders of %s/%s: %w", s.path, prefix, err)
 	}
-	entries, err := os.ReadDir(s.path(strings.TrimSuffix(prefix, "/")))
+	dir, err := s.folder(prefix)
 	if err != nil {
-		if err = classify(err); errors.Is(err, objstore.ErrNotExist) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("list the folders of %s/%s: %w", s.root, prefix, err)
+		return nil, fmt.Errorf("list the folders of %s/%s: %w", s.path, prefix, err)
+	}
+	if dir == nil {
+		return nil, nil
+	}
+	defer func() { _ = dir.Close() }()
+	entries, err := dir.ReadDir(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list the folders of %s/%s: %w", s.path, prefix, classify(err))
 	}
 	var names []string
 	for _, e := range entries {
@@ -196,7 +218,7 @@ func (s *Store) Stat(ctx context.Context, key string) (objstore.Object, error) {
 	if err := begin(ctx, "stat", key); err != nil {
 		return objstore.Object{}, err
 	}
-	info, err := os.Lstat(s.path(key))
+	info, err := s.root.Lstat(name(key))
 	if err != nil {
 		return objstore.Object{}, fmt.Errorf("stat %s: %w", key, classify(err))
 	}
@@ -217,12 +239,15 @@ func begin(ctx context.Context, what, key string) error {
 	return nil
 }
 
-// open opens a regular file for reading, without following a link in its last step.
+// open opens a regular file for reading.
 func (s *Store) open(ctx context.Context, key string) (*os.File, fs.FileInfo, error) {
 	if err := begin(ctx, "get", key); err != nil {
 		return nil, nil, err
 	}
-	f, err := os.OpenFile(s.path(key), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if _, err := s.Stat(ctx, key); err != nil {
+		return nil, nil, err
+	}
+	f, err := s.root.Open(name(key))
 	if err != nil {
 		return nil, nil, fmt.Errorf("get %s: %w", key, classify(err))
 	}

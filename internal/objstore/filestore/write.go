@@ -22,24 +22,25 @@ const temporaryPrefix = ".tmp_"
 
 // Put writes or replaces a file atomically and durably.
 func (s *Store) Put(ctx context.Context, key string, data []byte) error {
-	_, err := s.write(ctx, key, bytes.NewReader(data), os.Rename)
+	_, err := s.write(ctx, key, bytes.NewReader(data), s.root.Rename)
 	return err
 }
 
 // PutIfAbsent writes a new file atomically and durably. The name is claimed by a hard link, which fails where there is one.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
 	_, err := s.write(ctx, key, bytes.NewReader(data), func(from, to string) error {
-		if err := os.Link(from, to); err != nil {
+		if err := s.root.Link(from, to); err != nil {
 			return err
 		}
-		return os.Remove(from)
+		_ = s.root.Remove(from) // a second name of the same file: a clean-up takes it when it is old
+		return nil
 	})
 	return err
 }
 
 // Upload streams r to a file that appears when all of it is there.
 func (s *Store) Upload(ctx context.Context, key string, r io.Reader) (int64, error) {
-	return s.write(ctx, key, r, os.Rename)
+	return s.write(ctx, key, r, s.root.Rename)
 }
 
 // write fills a temporary file beside the final name, makes it durable, and publishes it.
@@ -47,8 +48,8 @@ func (s *Store) write(ctx context.Context, key string, r io.Reader, publish func
 	if err := begin(ctx, "put", key); err != nil {
 		return 0, err
 	}
-	final := s.path(key)
-	if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil {
+	final := name(key)
+	if err := s.root.MkdirAll(filepath.Dir(final), 0o777); err != nil {
 		return 0, fmt.Errorf("put %s: %w", key, classify(err))
 	}
 	var id [8]byte
@@ -56,22 +57,22 @@ func (s *Store) write(ctx context.Context, key string, r io.Reader, publish func
 		return 0, fmt.Errorf("put %s: %w", key, err)
 	}
 	temporary := filepath.Join(filepath.Dir(final), temporaryPrefix+hex.EncodeToString(id[:]))
-	n, err := fill(ctx, temporary, r)
+	n, err := s.fill(ctx, temporary, r)
 	if err == nil {
 		err = publish(temporary, final)
 	}
 	if err != nil {
-		_ = os.Remove(temporary)
+		_ = s.root.Remove(temporary)
 		return 0, fmt.Errorf("put %s: %w", key, classify(err))
 	}
-	if err := syncFolder(filepath.Dir(final)); err != nil {
-		return n, fmt.Errorf("put %s: make it durable: %w", key, err)
+	if err := s.syncFolder(filepath.Dir(final)); err != nil {
+		return n, fmt.Errorf("put %s: make it durable: %w: %w", key, objstore.ErrAmbiguous, err)
 	}
 	return n, nil
 }
 
-func fill(ctx context.Context, name string, r io.Reader) (n int64, err error) {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+func (s *Store) fill(ctx context.Context, name string, r io.Reader) (n int64, err error) {
+	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return 0, err
 	}
@@ -98,8 +99,8 @@ func (h *heedful) Read(p []byte) (int, error) {
 	return h.r.Read(p)
 }
 
-func syncFolder(name string) error {
-	dir, err := os.Open(name)
+func (s *Store) syncFolder(name string) error {
+	dir, err := s.root.Open(name)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (s *Store) Delete(ctx context.Context, keys []string) ([]objstore.KeyError,
 		if err := ctx.Err(); err != nil {
 			return failed, fmt.Errorf("delete %s: %w", key, err)
 		}
-		if err := os.Remove(s.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.root.Remove(name(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			err = classify(err)
 			if errors.Is(err, objstore.ErrNotExist) {
 				continue
@@ -142,7 +143,7 @@ func (s *Store) Delete(ctx context.Context, keys []string) ([]objstore.KeyError,
 // tidy removes the folders above a removed file that became empty, but never the first level below the root.
 func (s *Store) tidy(key string) {
 	for folder := path.Dir(key); strings.Contains(folder, "/"); folder = path.Dir(folder) {
-		if os.Remove(s.path(folder)) != nil {
+		if s.root.Remove(name(folder)) != nil {
 			return
 		}
 	}
