@@ -6,7 +6,6 @@ package prune
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -156,12 +155,8 @@ func MakePlan(ctx context.Context, in Input) (*Plan, error) {
 	}
 	p.Oldest, p.Manifests = p.listed[0].Number, len(p.listed)
 	p.Latest = p.listed[len(p.listed)-1].Number
-	hinted, err := hint(ctx, in.Store, l.hint)
-	if err != nil {
-		return nil, err
-	}
 	var retained []dataset.Version
-	p.Kept, retained, p.Expired = retention(p.listed, p.refs.Pinned(), hinted, in.Policy, in.Now)
+	p.Kept, retained, p.Expired = retention(p.listed, p.refs.Pinned(), in.Policy, in.Now)
 	if err := p.read(ctx, in.Store, retained); err != nil {
 		return nil, err
 	}
@@ -188,7 +183,6 @@ func MakePlan(ctx context.Context, in Input) (*Plan, error) {
 // listing is one look at everything below the root.
 type listing struct {
 	detached []dataset.Version
-	hint     *objstore.Object
 	files    []objstore.Object // all but attached and detached manifests
 	nested   dataset.NestedRoots
 	seen     map[string]struct{} // keys of data and deletion files; index ids
@@ -230,7 +224,6 @@ func (p *Plan) take(l *listing, o objstore.Object) error {
 		l.detached = append(l.detached, dataset.Version{Number: name.Version, Key: o.Key, Size: o.Size, Modified: o.Modified, ETag: o.ETag})
 		return nil
 	case dataset.Hint:
-		l.hint = &o
 		return nil
 	case dataset.Data, dataset.DeletionFile:
 		l.seen[o.Key] = struct{}{}
@@ -241,27 +234,6 @@ func (p *Plan) take(l *listing, o objstore.Object) error {
 	}
 	l.files = append(l.files, o)
 	return nil
-}
-
-// hint is the version in the hint file, 0 if there is none. One that can't be read says nothing: readers then list.
-func hint(ctx context.Context, store objstore.Store, o *objstore.Object) (uint64, error) {
-	if o == nil || store.Ordered() {
-		return 0, nil
-	}
-	data, _, err := store.Get(ctx, o.Key)
-	if errors.Is(err, objstore.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the version hint: %w", err)
-	}
-	var content struct {
-		Version uint64 `json:"version"`
-	}
-	if json.Unmarshal(data, &content) != nil {
-		return 0, nil
-	}
-	return content.Version, nil
 }
 
 // read takes everything that the given versions name into the working set.

@@ -23,9 +23,8 @@ type Kept struct {
 }
 
 // retention divides the versions of a listing, ascending, into what stays and what has expired. A version is superseded when
-// the next listed one was stored. hinted, if not 0, is the version from which readers of an unordered store probe upwards:
-// nothing at or above it may go, or they would stop at the gap.
-func retention(versions []dataset.Version, pinned map[uint64][]string, hinted uint64, p Policy, now time.Time) (kept []Kept, retained, expired []dataset.Version) {
+// the next listed one was stored.
+func retention(versions []dataset.Version, pinned map[uint64][]string, p Policy, now time.Time) (kept []Kept, retained, expired []dataset.Version) {
 	last := len(versions) - 1
 	for i, v := range versions {
 		if i == last {
@@ -41,8 +40,6 @@ func retention(versions []dataset.Version, pinned map[uint64][]string, hinted ui
 			k.Reason = fmt.Sprintf("one of the newest %d", p.Keep)
 		case until.After(now):
 			k.Reason, k.Until = fmt.Sprintf("superseded less than %s ago", p.Grace), until
-		case hinted != 0 && v.Number >= hinted:
-			k.Reason = fmt.Sprintf("the version hint is at %d", hinted)
 		default:
 			expired = append(expired, v)
 			continue

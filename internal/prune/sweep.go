@@ -2,10 +2,12 @@ package prune
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"lancekeeper/internal/lance/dataset"
+	"lancekeeper/internal/lance/manifest"
 	"lancekeeper/internal/objstore"
 )
 
@@ -160,7 +162,34 @@ func (s *sweep) before(ctx context.Context) error {
 	if err := s.hooks.Guard(ctx); err != nil {
 		return err
 	}
-	return s.plan.catchUp(ctx, s.store)
+	if err := s.plan.catchUp(ctx, s.store); err != nil {
+		return err
+	}
+	return s.raiseHint(ctx)
+}
+
+// raiseHint brings the version hint of an unordered store to the latest version where it lags behind. Readers begin at the
+// hinted version and probe upwards until one is missing: a gap above it would hide the latest version from them.
+func (s *sweep) raiseHint(ctx context.Context) error {
+	if s.store.Ordered() || len(s.plan.Expired) == 0 {
+		return nil
+	}
+	key := manifest.Folder + manifest.HintName
+	data, _, err := s.store.Get(ctx, key)
+	if errors.Is(err, objstore.ErrNotExist) {
+		return nil // readers list
+	}
+	if err != nil {
+		return fmt.Errorf("read the version hint: %w", err)
+	}
+	hinted, err := manifest.DecodeHint(data)
+	if err == nil && hinted > s.plan.Expired[len(s.plan.Expired)-1].Number {
+		return nil
+	}
+	if err := s.store.Put(ctx, key, manifest.EncodeHint(s.plan.known)); err != nil {
+		return fmt.Errorf("raise the version hint: %w", err)
+	}
+	return nil
 }
 
 // remove deletes objects in batches and returns how many of them could not be deleted. What has become part of the working set

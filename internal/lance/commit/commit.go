@@ -3,7 +3,6 @@ package commit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -366,10 +365,5 @@ func (c *committer) hint(ctx context.Context) {
 	if c.store.Ordered() {
 		return
 	}
-	data, err := json.Marshal(struct {
-		Version uint64 `json:"version"`
-	}{c.target})
-	if err == nil {
-		_ = c.store.Put(ctx, manifest.Folder+manifest.HintName, data)
-	}
+	_ = c.store.Put(ctx, manifest.Folder+manifest.HintName, manifest.EncodeHint(c.target))
 }

@@ -123,6 +123,11 @@ func (s *Store) around(ctx context.Context, kind, key string, mutation bool, do 
 	return s.end(ctx, op)
 }
 
+// Mutation has something that is not in the store, but must not happen after a kill either, take part in the faults.
+func (s *Store) Mutation(ctx context.Context, kind, key string, do func() error) error {
+	return s.around(ctx, kind, key, true, do)
+}
+
 // URI is the inner store's.
 func (s *Store) URI() string { return s.inner.URI() }
 

@@ -1,0 +1,243 @@
+package maintain_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lancekeeper/internal/lance/dataset"
+	"lancekeeper/internal/lance/lancetest"
+	"lancekeeper/internal/ledger"
+	"lancekeeper/internal/lock"
+	"lancekeeper/internal/maintain"
+	"lancekeeper/internal/objstore"
+	"lancekeeper/internal/objstore/faultstore"
+	"lancekeeper/internal/objstore/memstore"
+)
+
+// bench is a dataset with everything that passes over it need.
+type bench struct {
+	t        testing.TB
+	store    *memstore.Store
+	faults   *faultstore.Store // in front of store
+	state    string
+	settings maintain.Settings
+	metrics  bytes.Buffer
+	logs     bytes.Buffer
+	clock    clock
+	deadline time.Duration // of a run; 0: none
+}
+
+// clock can be set forward.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+// newBench loads a golden table of the given age, to be maintained without grace.
+func newBench(t testing.TB, name string, age time.Duration) *bench {
+	t.Helper()
+	b := &bench{t: t, state: t.TempDir(), settings: settings()}
+	b.store = lancetest.Load(t, name, b.clock.now, age)
+	b.faults = faultstore.New(b.store)
+	return b
+}
+
+func settings() maintain.Settings {
+	return maintain.Settings{Keep: 1, UnverifiedAge: 7 * 24 * time.Hour, TargetRows: 1 << 20, Compact: true, Prune: true, MemoryBytes: 64 << 20}
+}
+
+// mortal is a ledger that takes part in the faults of a store: what a killed process would not have written is not written.
+type mortal struct {
+	*ledger.File
+	faults *faultstore.Store
+}
+
+func (m mortal) Begin(ctx context.Context, dataset string, generation uint64, now time.Time, owner string) (e ledger.Entry, err error) {
+	err = m.faults.Mutation(ctx, "ledger begin", dataset, func() error {
+		e, err = m.File.Begin(ctx, dataset, generation, now, owner)
+		return err
+	})
+	return e, err
+}
+
+func (m mortal) Save(ctx context.Context, e ledger.Entry) error {
+	return m.faults.Mutation(ctx, "ledger save", e.Dataset, func() error { return m.File.Save(ctx, e) })
+}
+
+func (b *bench) ledger() *ledger.File { return ledger.NewFile(b.state) }
+
+func (b *bench) keeper() *maintain.Keeper {
+	return &maintain.Keeper{
+		Locker: lock.NewFile(lock.FileOptions{Dir: b.state, Owner: "test", Now: b.clock.now}), Ledger: mortal{b.ledger(), b.faults},
+		Metrics: &b.metrics, Log: slog.New(slog.NewJSONHandler(&b.logs, nil)), Now: b.clock.now, Version: "1.2.3", Margin: 3 * time.Second,
+	}
+}
+
+func (b *bench) target() maintain.Target {
+	return maintain.Target{Key: "table", URI: b.store.URI(), Settings: b.settings, Open: func(context.Context) (objstore.Store, error) { return b.faults, nil }}
+}
+
+// pass runs one pass.
+func (b *bench) pass() maintain.Result {
+	b.t.Helper()
+	ctx := b.t.Context()
+	if b.deadline != 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.deadline)
+		defer cancel()
+	}
+	doc := b.keeper().Run(ctx, []maintain.Target{b.target()})
+	require.Len(b.t, doc.Results, 1)
+	require.Equal(b.t, doc.Results[0].Outcome, doc.Outcome)
+	return doc.Results[0]
+}
+
+// good runs a pass that must succeed.
+func (b *bench) good() maintain.Result {
+	b.t.Helper()
+	r := b.pass()
+	require.Equal(b.t, maintain.OK, r.Outcome, "%s: %+v\n%s", r.Reason, r.Error, b.logs.String())
+	require.Nil(b.t, r.Error)
+	return r
+}
+
+func (b *bench) entry() ledger.Entry {
+	b.t.Helper()
+	e, _, err := b.ledger().Load(b.t.Context(), "table")
+	require.NoError(b.t, err)
+	return e
+}
+
+func (b *bench) versions() []dataset.Version {
+	b.t.Helper()
+	l, err := dataset.List(b.t.Context(), b.store)
+	require.NoError(b.t, err)
+	return l.Versions
+}
+
+// compacted are the golden tables that a pass makes one fragment of; the others say why not.
+var compacted = []string{"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "updates", "emptied", "cleared", "evolved", "tags", "v1names", "detached"}
+
+func readable(name string) bool {
+	return !slices.Contains([]string{"unsupported", "legacy"}, name)
+}
+
+func TestPassKeepsTheRowsAndRemovesTheRest(t *testing.T) {
+	t.Parallel()
+	for _, name := range lancetest.Names(t) {
+		for _, age := range []time.Duration{time.Minute, 30 * 24 * time.Hour} {
+			t.Run(fmt.Sprintf("%s/%s", name, age), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, name, age)
+				var before []string
+				if readable(name) {
+					before = lancetest.Latest(t, b.store)
+				}
+				versions := len(b.versions())
+				r := b.good()
+				lancetest.Whole(t, b.store)
+				if readable(name) {
+					require.Equal(t, before, lancetest.Latest(t, b.store))
+				}
+				if slices.Contains(compacted, name) {
+					require.LessOrEqual(t, r.After.Fragments, 1)
+					require.Zero(t, r.Compaction.SkippedFragments)
+				} else {
+					require.NotZero(t, r.Compaction.SkippedFragments, "left alone without a word")
+				}
+				require.Empty(t, lancetest.Dead(t, b.store))
+				require.Equal(t, versions+int(r.After.Version-r.Before.Version)-len(b.versions()), r.Pruning.VersionsRemoved)
+				require.Equal(t, len(b.store.Keys()), int(*r.After.Files))
+				require.Zero(t, *r.UnreclaimedVersions)
+				require.Empty(t, b.entry().Attempts)
+				require.Empty(t, b.entry().Sweep)
+
+				again := b.good()
+				require.Equal(t, r.After.Version, again.After.Version, "an idle pass commits nothing")
+				require.Zero(t, again.Pruning.VersionsRemoved)
+				require.Zero(t, again.Pruning.BytesReclaimed)
+			})
+		}
+	}
+}
+
+// TestKilledAnywhere stops the pass before and after each single write or delete, of the store and of the ledger: every listed
+// version reads whole, the latest has the same rows, and the next pass ends with the files of an unbroken one.
+func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"upserts-2.2", "tags", "indexed", "emptied"} {
+		for _, age := range []time.Duration{time.Minute, 30 * 24 * time.Hour} {
+			for _, unordered := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/unordered=%t", name, age, unordered), func(t *testing.T) {
+					t.Parallel()
+					killAnywhere(t, name, age, unordered)
+				})
+			}
+		}
+	}
+}
+
+func killAnywhere(t *testing.T, name string, age time.Duration, unordered bool) {
+	t.Helper()
+	load := func() *bench {
+		b := newBench(t, name, age)
+		if unordered {
+			b.store.Unordered()
+		}
+		return b
+	}
+	whole := load()
+	rows := lancetest.Latest(t, whole.store)
+	whole.good()
+	shape := kinds(whole.store)
+	mutations := whole.faults.Mutations()
+	require.Greater(t, mutations, 10)
+	for n := 1; n <= mutations; n++ {
+		for when, side := range map[faultstore.When]string{faultstore.Before: "before", faultstore.After: "after"} {
+			b := load()
+			b.faults.KillAt(n, when)
+			b.pass()
+			require.True(t, b.faults.Killed(), "%s mutation %d of %d", side, n, mutations)
+			lancetest.Whole(t, b.store)
+			require.Equal(t, rows, lancetest.Latest(t, b.store), "%s mutation %d", side, n)
+
+			b.faults = faultstore.New(b.store)
+			b.good()
+			lancetest.Whole(t, b.store)
+			require.Equal(t, rows, lancetest.Latest(t, b.store), "%s mutation %d, next pass", side, n)
+			require.Empty(t, lancetest.Dead(t, b.store), "%s mutation %d, next pass: %+v", side, n, b.entry())
+			require.Equal(t, shape, kinds(b.store), "%s mutation %d, next pass", side, n)
+			require.Empty(t, b.entry().Attempts, "%s mutation %d", side, n)
+			require.Empty(t, b.entry().Sweep, "%s mutation %d", side, n)
+		}
+	}
+}
+
+// kinds counts the objects of a store by class: names differ from pass to pass, since new files have random ones.
+func kinds(store *memstore.Store) map[dataset.Class]int {
+	out := map[dataset.Class]int{}
+	for _, key := range store.Keys() {
+		out[dataset.Classify(key)]++
+	}
+	return out
+}
