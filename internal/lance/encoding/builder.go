@@ -26,6 +26,14 @@ func (b *Builder) reset(layers []Layer) {
 	}
 }
 
+// reserve makes room for the values of a block.
+func (b *Builder) reserve(block *Block) {
+	out, in := &b.block.Values, &block.Values
+	out.Fixed = slices.Grow(out.Fixed, len(in.Fixed))
+	out.Offsets = slices.Grow(out.Offsets, len(in.Offsets))
+	out.Data = slices.Grow(out.Data, len(in.Data))
+}
+
 // Append adds all rows of a block, whose nulls and empty lists may be numbered differently from those before it. It keeps no
 // part of the block.
 func (b *Builder) Append(block *Block) error {

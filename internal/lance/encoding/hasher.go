@@ -66,7 +66,7 @@ func (h *Hasher) Add(b *Block) {
 
 // count notes n more entries of a level.
 func (h *Hasher) count(level uint32, n uint64) {
-	if level == h.level {
+	if level == h.level || n == 0 {
 		h.run += n
 		return
 	}

@@ -4,6 +4,7 @@ package encoding
 // b only when no row is dead: then it is b.
 func Drop(t Type, b *Block, dead func(row int) bool) (*Block, error) {
 	builder := NewBuilder(t, len(b.Layers))
+	builder.reset(b.Layers)
 	from, err := newCursor(b)
 	if err != nil {
 		return nil, err
@@ -13,6 +14,9 @@ func Drop(t Type, b *Block, dead func(row int) bool) (*Block, error) {
 		if !dead(row) {
 			to.skip(1)
 			continue
+		}
+		if from.row == 0 { // the first one
+			builder.reserve(b)
 		}
 		if err := builder.add(from, &to); err != nil {
 			return nil, err
