@@ -117,7 +117,7 @@ func cleanKey(path string) (string, error) {
 		case "", ".":
 		case "..":
 			if len(kept) == 0 {
-				return "", errors.New("leads out of its bucket by ..")
+				return "", errors.New("leads out of its bucket: it has more .. than folders")
 			}
 			kept = kept[:len(kept)-1]
 		default:

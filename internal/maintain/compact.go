@@ -105,7 +105,7 @@ func (p *pass) task(ctx context.Context, task compact.Task) taskEnd {
 		err = compact.Verify(ctx, p.store, p.manifest, out)
 	}
 	if err != nil {
-		return p.taskFailed(ctx, task, attempt, err)
+		return p.taskFailed(ctx, attempt, err)
 	}
 	end := p.commitTask(ctx, task, out, attempt)
 	p.pace.Observe(out.BytesRead+2*out.BytesWritten, waits(task), p.keeper.Now().Sub(started))
@@ -130,7 +130,7 @@ func waits(task compact.Task) int {
 }
 
 // taskFailed handles a rewrite that was never offered for commit: its files go at once.
-func (p *pass) taskFailed(ctx context.Context, task compact.Task, attempt ledger.Attempt, err error) taskEnd {
+func (p *pass) taskFailed(ctx context.Context, attempt ledger.Attempt, err error) taskEnd {
 	p.discard(ctx, attempt)
 	var mismatch *compact.MismatchError
 	var bad *compact.FragmentError

@@ -101,7 +101,7 @@ func (p *Plan) judge(v dataset.Version, proof *dataset.Proof, err error) (stays 
 	case err != nil && !decoding(err):
 		return "", fmt.Errorf("look into expired version %d: %w", v.Number, err)
 	case err != nil:
-		return err.Error(), nil
+		return err.Error(), nil //nolint:nilerr // a reason to stay, not to stop
 	case proof.Manifest == nil:
 		return "", nil
 	}

@@ -35,7 +35,6 @@ type Reader struct {
 	size    int64
 	minor   int
 	rows    uint64
-	buffers int
 	columns [][]page
 	whole   []byte // nil unless the file is small
 	cost    int64  // bytes held

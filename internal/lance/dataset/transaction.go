@@ -112,7 +112,7 @@ func sectionBefore(ctx context.Context, store objstore.Store, key string, end in
 		}
 		var t lancepb.Transaction
 		if proto.Unmarshal(body, &t) != nil || t.GetUuid() == "" {
-			return nil, nil //nolint:nilnil // something else stands there (a dictionary of a legacy file): no proof
+			return nil, nil //nolint:nilerr,nilnil // something else stands there (a dictionary of a legacy file): no proof
 		}
 		return &t, nil
 	}

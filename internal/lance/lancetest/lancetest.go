@@ -5,6 +5,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -155,7 +156,7 @@ func Texts(t encoding.Type, b *encoding.Block) []string {
 		case t.Kind == encoding.Bytes:
 			out[i] = fmt.Sprintf("%q", b.Values.Data[b.Values.Offsets[i]:b.Values.Offsets[i+1]])
 		default:
-			out[i] = fmt.Sprintf("%x", b.Values.Fixed[i*width:(i+1)*width])
+			out[i] = hex.EncodeToString(b.Values.Fixed[i*width : (i+1)*width])
 			if b.Values.ItemValid != nil {
 				out[i] += fmt.Sprintf("/%v", b.Values.ItemValid[i*items:(i+1)*items])
 			}

@@ -122,7 +122,7 @@ func Encode(m *Manifest) ([]byte, error) {
 		position := uint64(len(out))
 		body, err := options.Marshal(message)
 		if err != nil {
-			return 0, err
+			return 0, err //nolint:wrapcheck // wrapped below
 		}
 		out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
 		out = append(out, body...)

@@ -43,12 +43,14 @@ type Store struct {
 	killWhen  When
 	mutations int
 	killed    bool
+	exercised bool
 }
 
 // New returns a store without faults.
 func New(inner objstore.Store) *Store { return &Store{inner: inner} }
 
-// Hook has f asked before and after every operation; an error makes it fail. After a mutation, it has happened all the same.
+// Hook has f asked before and after every operation; an error makes it fail. After an operation, whatever it came to has
+// happened all the same, and only its answer is lost. A KeyError before or after a delete fails that key alone.
 func (s *Store) Hook(f func(ctx context.Context, op Op) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,51 +78,62 @@ func (s *Store) Killed() bool {
 	return s.killed
 }
 
-// begin stands before an operation, and numbers it if it is a mutation.
-func (s *Store) begin(ctx context.Context, op Op, mutation bool) (Op, error) {
+// Exercised says whether any fault was met: the kill, or an error of the hook.
+func (s *Store) Exercised() bool {
 	s.mu.Lock()
-	if mutation {
-		s.mutations++
-		op.Mutation = s.mutations
-		s.killed = s.killed || s.mutations == s.killAt && s.killWhen == Before
-	}
-	killed, hook := s.killed, s.hook
-	s.mu.Unlock()
-	if killed {
-		return op, fmt.Errorf("%s %s: %w", op.Kind, op.Key, ErrKilled)
-	}
-	if hook != nil {
-		return op, hook(ctx, op)
-	}
-	return op, nil
+	defer s.mu.Unlock()
+	return s.killed || s.exercised
 }
 
-// end stands behind an operation.
+// begin stands before an operation, and numbers it if it is a mutation.
+func (s *Store) begin(ctx context.Context, op Op, mutation bool) (Op, error) {
+	if mutation {
+		s.mu.Lock()
+		s.mutations++
+		op.Mutation = s.mutations
+		s.mu.Unlock()
+	}
+	return op, s.check(ctx, op)
+}
+
+// end stands behind an operation, also one that failed.
 func (s *Store) end(ctx context.Context, op Op) error {
 	op.When = After
+	return s.check(ctx, op)
+}
+
+// check is the error of a fault that falls on this side of an operation.
+func (s *Store) check(ctx context.Context, op Op) error {
 	s.mu.Lock()
-	s.killed = s.killed || op.Mutation > 0 && op.Mutation == s.killAt && s.killWhen == After
+	s.killed = s.killed || op.Mutation > 0 && op.Mutation == s.killAt && op.When == s.killWhen
 	killed, hook := s.killed, s.hook
 	s.mu.Unlock()
 	if killed {
 		return fmt.Errorf("%s %s: %w", op.Kind, op.Key, ErrKilled)
 	}
-	if hook != nil {
-		return hook(ctx, op)
+	if hook == nil {
+		return nil
 	}
-	return nil
+	err := hook(ctx, op)
+	if err != nil {
+		s.mu.Lock()
+		s.exercised = true
+		s.mu.Unlock()
+	}
+	return err
 }
 
-// around does an operation between begin and end.
+// around does an operation between begin and end. A fault behind it hides what it came to.
 func (s *Store) around(ctx context.Context, kind, key string, mutation bool, do func() error) error {
 	op, err := s.begin(ctx, Op{Kind: kind, Key: key}, mutation)
 	if err != nil {
 		return err
 	}
-	if err := do(); err != nil {
+	outcome := do()
+	if err := s.end(ctx, op); err != nil {
 		return err
 	}
-	return s.end(ctx, op)
+	return outcome
 }
 
 // Mutation has something that is not in the store, but must not happen after a kill either, take part in the faults.
@@ -134,17 +147,24 @@ func (s *Store) URI() string { return s.inner.URI() }
 // Ordered is the inner store's.
 func (s *Store) Ordered() bool { return s.inner.Ordered() }
 
-// List is one operation.
+// List is one operation, which a kill meanwhile breaks off.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
 	return func(yield func(objstore.Object, error) bool) {
-		if _, err := s.begin(ctx, Op{Kind: "list", Key: prefix}, false); err != nil {
+		op, err := s.begin(ctx, Op{Kind: "list", Key: prefix}, false)
+		if err != nil {
 			yield(objstore.Object{}, err)
 			return
 		}
 		for o, err := range s.inner.List(ctx, prefix, startAfter) {
-			if !yield(o, err) {
+			if s.Killed() {
+				break
+			}
+			if !yield(o, err) || err != nil {
 				return
 			}
+		}
+		if err := s.end(ctx, op); err != nil {
+			yield(objstore.Object{}, err)
 		}
 	}
 }
@@ -215,6 +235,14 @@ func (s *Store) Upload(ctx context.Context, key string, r io.Reader) (n int64, e
 
 // Delete removes key by key: each is one mutation.
 func (s *Store) Delete(ctx context.Context, keys []string) (failed []objstore.KeyError, err error) {
+	if s.Killed() {
+		return nil, fmt.Errorf("delete %d objects: %w", len(keys), ErrKilled)
+	}
+	for _, key := range keys {
+		if err := objstore.CheckKey(key); err != nil {
+			return nil, err //nolint:wrapcheck // names the key
+		}
+	}
 	for _, key := range keys {
 		err := s.around(ctx, "delete", key, true, func() error {
 			faults, err := s.inner.Delete(ctx, []string{key})

@@ -172,7 +172,7 @@ func (w *walk) entry(entry fs.DirEntry, prefix string, folders *[]string) error 
 	}
 	info, err := entry.Info()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil //nolint:nilerr // it vanished
 	}
 	if err != nil {
 		return classify(err)

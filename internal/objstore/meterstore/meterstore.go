@@ -50,8 +50,8 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 		s.list.Add(1)
 		n := 0
 		for o, err := range s.inner.List(ctx, prefix, startAfter) {
-			if n++; n%perRequest == 0 {
-				s.list.Add(1)
+			if n++; n > perRequest && n%perRequest == 1 {
+				s.list.Add(1) // the first object of a further page
 			}
 			if !yield(o, err) {
 				return
