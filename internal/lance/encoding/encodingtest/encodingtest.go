@@ -2,6 +2,7 @@
 package encodingtest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -25,10 +26,11 @@ const (
 	Constant Shape = "constant" // one value
 	Wide     Shape = "wide"     // text of some hundred bytes, some of 40 KiB
 	Words    Shape = "words"    // text of words
+	Mixed    Shape = "mixed"    // long runs, then random numbers; short text, then longer
 )
 
 // Shapes are all of them.
-func Shapes() []Shape { return []Shape{Random, Small, Few, Runs, Constant, Wide, Words} }
+func Shapes() []Shape { return []Shape{Random, Small, Few, Runs, Constant, Wide, Words, Mixed} }
 
 // Types are types of every kind and width.
 func Types() map[string]encoding.Type {
@@ -104,8 +106,14 @@ func nullItems(r *rand.Rand, t encoding.Type, b *encoding.Block) {
 func number(r *rand.Rand, shape Shape, row, width int) []byte {
 	out := make([]byte, max(width, 8))
 	var v uint64
+	if shape == Mixed {
+		shape = Random
+		if row < 40000 && row%9000 < 7000 {
+			shape = Runs
+		}
+	}
 	switch shape {
-	case Random, Wide, Words:
+	case Random, Wide, Words, Mixed:
 		for i := 0; i+8 <= len(out); i += 8 {
 			binary.LittleEndian.PutUint64(out[i:], r.Uint64())
 		}
@@ -139,6 +147,11 @@ func text(r *rand.Rand, shape Shape, row int) []byte {
 		return fmt.Appendf(nil, "run-%d", row/300)
 	case Constant:
 		return []byte("constant")
+	case Mixed:
+		if row%1000 < 900 {
+			return fmt.Appendf(nil, "%x", r.Uint32())
+		}
+		return bytes.Repeat(fmt.Appendf(nil, "%08x", r.Uint32()), 1+r.IntN(30))
 	case Wide:
 		n := 200 + r.IntN(400)
 		if r.IntN(200) == 0 {

@@ -135,6 +135,32 @@ func (n *nester) value(null bool) {
 	}
 }
 
+// Lists makes rows, each of which is so many empty lists and one list of so many items; every seventh item is null.
+func Lists(t encoding.Type, empty, items, rows int) *encoding.Block {
+	n := nester{t: t, shape: Small, r: rand.New(rand.NewPCG(1, 1)), b: &encoding.Block{
+		Rows: rows * (empty + 1), Layers: []encoding.Layer{encoding.NullableItem, encoding.EmptyableList},
+	}}
+	if t.Kind == encoding.Bytes {
+		n.b.Values.Offsets = []int{0}
+	}
+	for range rows {
+		for range empty {
+			n.entry(1, 2, false)
+		}
+		rep := uint16(1)
+		for i := range items {
+			if i%7 == 3 {
+				n.entry(rep, 1, true)
+			} else {
+				n.entry(rep, 0, true)
+				n.value(false)
+			}
+			rep = 0
+		}
+	}
+	return n.b
+}
+
 // Names are the keys of Types, in order.
 func Names() []string {
 	var names []string

@@ -29,7 +29,7 @@ type Codec struct {
 	limit      int
 	zstdReader *zstd.Decoder
 	zstdWriter *zstd.Encoder
-	lz4Writer  lz4.Compressor
+	lz4Writer  *lz4.Compressor // a large table, which decoding does not need
 }
 
 // New returns a codec that decompresses buffers of at most limit plain bytes.
@@ -91,6 +91,9 @@ func (c *Codec) unpackLZ4(src []byte) ([]byte, error) {
 func (c *Codec) packLZ4(src []byte) ([]byte, error) {
 	if uint64(len(src)) > math.MaxUint32 {
 		return nil, lance.Unsupported("lz4 buffer", fmt.Sprintf("of %d bytes", len(src)), "")
+	}
+	if c.lz4Writer == nil {
+		c.lz4Writer = &lz4.Compressor{}
 	}
 	dst := make([]byte, lz4Prefix+lz4.CompressBlockBound(len(src)))
 	binary.LittleEndian.PutUint32(dst, uint32(len(src)))

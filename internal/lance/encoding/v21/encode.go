@@ -2,6 +2,7 @@ package v21
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 
@@ -168,10 +169,13 @@ func (w *writer) page() (*enc21pb.PageLayout, [][]byte, error) {
 		return w.zipPage()
 	}
 	layout, buffers, err := w.miniPage()
-	if err == errLevels && w.canZip() { //nolint:errorlint // a sentinel of this package, never wrapped
+	switch {
+	case !errors.Is(err, errLevels):
+		return layout, buffers, err
+	case w.canZip():
 		return w.zipPage()
 	}
-	return layout, buffers, err
+	return nil, nil, lance.Unsupported("page", "of boolean vectors with "+errLevels.Error(), "")
 }
 
 // allNull tells if no entry has a value.

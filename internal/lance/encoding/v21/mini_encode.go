@@ -26,14 +26,15 @@ const (
 	maxLevels      = math.MaxUint16
 )
 
-// errLevels: a chunk would have more entries or bytes of levels than its header can say.
+// errLevels: a chunk would have more entries or bytes of levels, or more bytes, than its header can say.
 var errLevels = errors.New("too many levels for a mini-block chunk")
 
-// miniValues is how the values of a page are laid out: chunks of 2^log values each, the last one of what is left.
+// miniValues is how the values of a page are laid out: chunks of 2^n values each, the last one of what is left.
 type miniValues struct {
 	encoding *enc21pb.CompressiveEncoding
 	buffers  int
-	log      int
+	log      func(from int) int                   // n of the chunk that begins there, 1 at least
+	whole    bool                                 // chunks cannot be smaller than log says
 	append   func(from, to int) ([][]byte, error) // the buffers of a chunk
 
 	dictionary      *enc21pb.CompressiveEncoding
@@ -61,7 +62,7 @@ func (w *writer) miniPage() (*enc21pb.PageLayout, [][]byte, error) {
 		c.def = newLevelWriter(w.def)
 		l.DefCompression = c.def.encoding()
 	}
-	if err := c.run(); err != nil {
+	if err := c.runWithin(); err != nil {
 		return nil, nil, err
 	}
 	buffers := [][]byte{c.words, c.data}
@@ -86,19 +87,38 @@ type chunker struct {
 	ends     []int // entry behind each chunk
 }
 
-func (c *chunker) run() error {
-	n, step := c.w.values.N, 1<<c.values.log
-	for from := 0; from < n; from += step {
-		to := min(from+step, n)
-		if err := c.chunk(from, to, to == n); err != nil {
+// runWithin writes all chunks, smaller ones where one would be too large.
+func (c *chunker) runWithin() error {
+	for most := maxLog; ; most = max(1, most-3) {
+		c.entry, c.words, c.data, c.ends = 0, nil, nil, nil
+		err := c.run(most)
+		if !errors.Is(err, errLevels) || c.values.whole || most == 1 {
 			return err
 		}
+	}
+}
+
+// run writes all chunks, of at most 2^most values.
+func (c *chunker) run(most int) error {
+	n := c.w.values.N
+	for from := 0; from < n; {
+		log := min(c.values.log(from), most)
+		if c.values.whole {
+			log = c.values.log(from)
+		}
+		to := min(from+1<<log, n)
+		if err := c.chunk(from, to, log); err != nil {
+			return err
+		}
+		from = to
 	}
 	return nil
 }
 
-// chunk writes values [from, to) and the entries up to the last of them; the last chunk takes all entries that are left.
-func (c *chunker) chunk(from, to int, last bool) error {
+// chunk writes values [from, to), 2^log of them, and the entries up to the last one; the last chunk takes all entries that
+// are left, and says 0 for log.
+func (c *chunker) chunk(from, to, log int) error {
+	last := to == c.w.values.N
 	buffers, err := c.values.append(from, to)
 	if err != nil {
 		return fmt.Errorf("values %d to %d: %w", from, to, err)
@@ -142,7 +162,6 @@ func (c *chunker) chunk(from, to int, last bool) error {
 	if !c.wide && size > maxChunk21 {
 		return errLevels
 	}
-	log := c.values.log
 	if last {
 		log = 0
 	}
@@ -225,10 +244,12 @@ func (w *writer) miniValues() (*miniValues, error) {
 }
 
 // logFor is the largest log of a number of values that take no more than so many bytes together, 1 at least.
-func logFor(valueBits, limit int) int {
+func logFor(valueBits, limit int) func(int) int {
 	log := bits.Len(uint(max(1, limit*8/max(1, valueBits)))) - 1
-	return min(max(log, 1), maxLog)
+	return always(min(max(log, 1), maxLog))
 }
+
+func always(log int) func(int) int { return func(int) int { return log } }
 
 // fixedValues chooses between plain, bit-packed and run-length values by their sizes.
 func fixedValues(values []byte, width int) *miniValues {
@@ -245,11 +266,11 @@ func fixedValues(values []byte, width int) *miniValues {
 	packed, runs := packedSize(values, width), runSize(values, size)
 	switch {
 	case runs < packed && runs < len(values):
-		return &miniValues{encoding: runEncoding(width), buffers: 2, log: maxLog, append: func(from, to int) ([][]byte, error) {
+		return &miniValues{encoding: runEncoding(width), buffers: 2, log: always(maxLog), append: func(from, to int) ([][]byte, error) {
 			return appendRuns(values[from*size:to*size], size), nil
 		}}
 	case packed < len(values):
-		return &miniValues{encoding: inlineEncoding(width), buffers: 1, log: bits.Len(bitpack.Group) - 1, append: func(from, to int) ([][]byte, error) {
+		return &miniValues{encoding: inlineEncoding(width), buffers: 1, log: always(bits.Len(bitpack.Group) - 1), whole: true, append: func(from, to int) ([][]byte, error) {
 			return [][]byte{packInline(values[from*size:to*size], width)}, nil
 		}}
 	}
@@ -257,7 +278,7 @@ func fixedValues(values []byte, width int) *miniValues {
 }
 
 func flatBits(values []byte) *miniValues {
-	return &miniValues{encoding: flatEncoding(1), buffers: 1, log: maxLog, append: func(from, to int) ([][]byte, error) {
+	return &miniValues{encoding: flatEncoding(1), buffers: 1, log: always(maxLog), append: func(from, to int) ([][]byte, error) {
 		return [][]byte{appendBits(nil, values[from:to])}, nil
 	}}
 }
@@ -352,30 +373,44 @@ func (w *writer) textValues() (*miniValues, error) {
 		}
 		return [][]byte{b}, nil
 	}}
-	sample, err := w.codec.Compress(scheme, w.textChunk(0, min(w.values.N, 1<<packed.log)))
-	if err != nil {
-		return nil, fmt.Errorf("compress text: %w", err)
-	}
-	if const10 := len(w.textChunk(0, min(w.values.N, 1<<packed.log))) * 9 / 10; len(sample) > const10 {
-		return plain, nil
+	pays, err := w.compresses(packed)
+	if err != nil || !pays {
+		return plain, err
 	}
 	return packed, nil
 }
 
-// textLog is the largest log of a number of values of which every chunk stays small. No value is wide (see wideValue).
-func (w *writer) textLog(limit int) int {
-	width := w.t.OffsetBits / 8
-	for log := maxLog; log > 1; log-- {
-		step, fits := 1<<log, true
-		for from := 0; from < w.values.N && fits; from += step {
-			to := min(from+step, w.values.N)
-			fits = (to-from+1)*width+w.values.Offsets[to]-w.values.Offsets[from] <= limit
+// compresses tries chunks from all over the page: they must shrink by a tenth.
+func (w *writer) compresses(v *miniValues) (bool, error) {
+	const samples = 8
+	plain, packed := 0, 0
+	for i := range samples {
+		from := i * w.values.N / samples
+		to := min(from+1<<v.log(from), w.values.N)
+		buffers, err := v.append(from, to)
+		if err != nil {
+			return false, err
 		}
-		if fits {
-			return log
-		}
+		plain += w.textSize(from, to)
+		packed += len(buffers[0])
 	}
-	return 1
+	return packed <= plain-plain/10, nil
+}
+
+// textSize is the bytes of a chunk of byte strings, about.
+func (w *writer) textSize(from, to int) int {
+	return (to-from+1)*w.t.OffsetBits/8 + w.values.Offsets[to] - w.values.Offsets[from]
+}
+
+// textLog gives each chunk as many values as keep it small. No value is wide (see wideValue), so that two always do.
+func (w *writer) textLog(limit int) func(int) int {
+	return func(from int) int {
+		log := maxLog
+		for log > 1 && w.textSize(from, min(from+1<<log, w.values.N)) > limit {
+			log--
+		}
+		return log
+	}
 }
 
 // textChunk writes offsets from the start of the buffer, then the bytes, filled up to a whole offset.
