@@ -205,7 +205,7 @@ func (s *Store) Folders(ctx context.Context, prefix string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() {
+		if e.IsDir() && objstore.CheckKey(e.Name()) == nil {
 			names = append(names, e.Name())
 		}
 	}
@@ -300,7 +300,7 @@ func (s *Store) GetTail(ctx context.Context, key string, n int64) ([]byte, int64
 		return nil, 0, err
 	}
 	defer func() { _ = f.Close() }()
-	tail := make([]byte, min(n, info.Size()))
+	tail := make([]byte, min(max(n, 0), info.Size()))
 	if len(tail) == 0 {
 		return tail, info.Size(), nil
 	}

@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"lancekeeper/internal/objstore"
 )
@@ -43,21 +44,20 @@ func (s *Store) Upload(ctx context.Context, key string, r io.Reader) (int64, err
 	return s.write(ctx, key, r, s.root.Rename)
 }
 
+// createAttempts: the clean-up of empty folders can take a folder away just before the first file is in it.
+const createAttempts = 5
+
 // write fills a temporary file beside the final name, makes it durable, and publishes it.
 func (s *Store) write(ctx context.Context, key string, r io.Reader, publish func(from, to string) error) (int64, error) {
 	if err := begin(ctx, "put", key); err != nil {
 		return 0, err
 	}
 	final := name(key)
-	if err := s.root.MkdirAll(filepath.Dir(final), 0o777); err != nil {
+	f, temporary, err := s.create(filepath.Dir(final))
+	if err != nil {
 		return 0, fmt.Errorf("put %s: %w", key, classify(err))
 	}
-	var id [8]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return 0, fmt.Errorf("put %s: %w", key, err)
-	}
-	temporary := filepath.Join(filepath.Dir(final), temporaryPrefix+hex.EncodeToString(id[:]))
-	n, err := s.fill(ctx, temporary, r)
+	n, err := fill(ctx, f, r)
 	if err == nil {
 		err = publish(temporary, final)
 	}
@@ -71,12 +71,43 @@ func (s *Store) write(ctx context.Context, key string, r io.Reader, publish func
 	return n, nil
 }
 
-func (s *Store) fill(ctx context.Context, name string, r io.Reader) (n int64, err error) {
-	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return 0, err
+// create opens a new temporary file in a folder, which it makes if need be.
+func (s *Store) create(folder string) (*os.File, string, error) {
+	var id [8]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, "", err
 	}
-	n, err = io.Copy(f, &heedful{ctx: ctx, r: r})
+	temporary := filepath.Join(folder, temporaryPrefix+hex.EncodeToString(id[:]))
+	for attempt := 1; ; attempt++ {
+		err := s.makeFolder(folder)
+		var f *os.File
+		if err == nil {
+			f, err = s.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		}
+		if attempt == createAttempts || !errors.Is(err, fs.ErrNotExist) {
+			return f, temporary, err
+		}
+	}
+}
+
+// makeFolder makes a folder and those above it, each durable in the one above: a file is only as durable as its path.
+func (s *Store) makeFolder(folder string) error {
+	if _, err := s.root.Lstat(folder); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	above := filepath.Dir(folder)
+	if err := s.makeFolder(above); err != nil {
+		return err
+	}
+	if err := s.root.Mkdir(folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return s.syncFolder(above)
+}
+
+// fill writes all of r, makes it durable and closes.
+func fill(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
+	n, err := io.Copy(f, &heedful{ctx: ctx, r: r})
 	if err == nil {
 		err = f.Sync()
 	}
@@ -99,12 +130,15 @@ func (h *heedful) Read(p []byte) (int, error) {
 	return h.r.Read(p)
 }
 
+// syncFolder makes the names in a folder durable, where the file system can.
 func (s *Store) syncFolder(name string) error {
 	dir, err := s.root.Open(name)
 	if err != nil {
 		return err
 	}
-	err = dir.Sync()
+	if err = dir.Sync(); errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
 	if closed := dir.Close(); err == nil {
 		err = closed
 	}
@@ -123,11 +157,7 @@ func (s *Store) Delete(ctx context.Context, keys []string) ([]objstore.KeyError,
 		if err := ctx.Err(); err != nil {
 			return failed, fmt.Errorf("delete %s: %w", key, err)
 		}
-		if err := s.root.Remove(name(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			err = classify(err)
-			if errors.Is(err, objstore.ErrNotExist) {
-				continue
-			}
+		if err := s.remove(key); err != nil {
 			code := "Failed"
 			if errors.Is(err, objstore.ErrDenied) {
 				code = "AccessDenied"
@@ -140,9 +170,25 @@ func (s *Store) Delete(ctx context.Context, keys []string) ([]objstore.KeyError,
 	return failed, nil
 }
 
+// remove removes a file or a link. A folder is no object, so there is nothing to remove.
+func (s *Store) remove(key string) error {
+	info, err := s.root.Lstat(name(key))
+	if err == nil && !info.IsDir() {
+		err = s.root.Remove(name(key))
+	}
+	if err = classify(err); errors.Is(err, objstore.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // tidy removes the folders above a removed file that became empty, but never the first level below the root.
 func (s *Store) tidy(key string) {
 	for folder := path.Dir(key); strings.Contains(folder, "/"); folder = path.Dir(folder) {
+		info, err := s.root.Lstat(name(folder))
+		if err != nil || !info.IsDir() { // Remove takes files and links too
+			return
+		}
 		if s.root.Remove(name(folder)) != nil {
 			return
 		}

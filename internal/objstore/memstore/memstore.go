@@ -194,7 +194,7 @@ func (s *Store) GetTail(ctx context.Context, key string, n int64) ([]byte, int64
 		return nil, 0, err
 	}
 	size := int64(len(o.data))
-	return slices.Clone(o.data[size-min(size, n):]), size, nil
+	return slices.Clone(o.data[size-min(size, max(n, 0)):]), size, nil
 }
 
 // Put writes or replaces an object.

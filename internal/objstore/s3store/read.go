@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,7 +72,8 @@ func (s *Store) Folders(ctx context.Context, prefix string) ([]string, error) {
 			}
 		}
 	}
-	return names, nil
+	slices.Sort(names) // the store orders them with the slash behind
+	return slices.Compact(names), nil
 }
 
 // Stat looks up one object.

@@ -124,13 +124,16 @@ func (s *Store) Upload(ctx context.Context, key string, r io.Reader) (int64, err
 	if err := objstore.CheckKey(key); err != nil {
 		return 0, err //nolint:wrapcheck // names the key
 	}
-	head := make([]byte, partBytes)
-	n, err := io.ReadFull(r, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return int64(n), s.Put(ctx, key, head[:n])
-	}
+	// Not ReadFull: a source that breaks off with ErrUnexpectedEOF must not look like one that ends.
+	head, err := io.ReadAll(io.LimitReader(r, partBytes))
 	if err != nil {
 		return 0, fmt.Errorf("upload %s: %w", key, err)
+	}
+	if len(head) < partBytes {
+		if err := s.Put(ctx, key, head); err != nil {
+			return 0, err
+		}
+		return int64(len(head)), nil
 	}
 	counted := &counter{r: io.MultiReader(bytes.NewReader(head), r)}
 	in := &transfermanager.UploadObjectInput{

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +25,8 @@ func Run(t *testing.T, open func(t *testing.T) objstore.Store) {
 	t.Helper()
 	for name, check := range map[string]func(t *testing.T, s objstore.Store){
 		"keys": keys, "read": read, "list": list, "many": many, "put if absent": putIfAbsent, "race": race,
-		"upload": upload, "delete": remove, "clock": clock, "cancelled": cancelled, "names": names,
+		"upload": upload, "broken upload": brokenUpload, "delete": remove, "delete what is no object": removeNone, "clock": clock,
+		"cancelled": cancelled, "names": names, "ownership": ownership, "order": order,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +108,11 @@ func read(t *testing.T, s objstore.Store) {
 		_, err := s.GetRange(ctx, "f/a", c[0], c[1])
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%v", c)
 	}
-	for n, want := range map[int64]string{4: "6789", 10: "0123456789", 1000: "0123456789"} {
+	for _, c := range [][2]int64{{-1, 2}, {0, -1}, {math.MaxInt64, 1}, {1, math.MaxInt64}} {
+		_, err := s.GetRange(ctx, "f/a", c[0], c[1])
+		require.Error(t, err, "%v", c)
+	}
+	for n, want := range map[int64]string{-1: "", 0: "", 4: "6789", 10: "0123456789", 1000: "0123456789"} {
 		tail, size, err := s.GetTail(ctx, "f/a", n)
 		require.NoError(t, err)
 		require.Equal(t, want, string(tail))
@@ -242,17 +249,37 @@ func upload(t *testing.T, s objstore.Store) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(content, data))
 	}
-	for _, size := range []int{0, 10, 20 << 20} {
-		broken := io.MultiReader(bytes.NewReader(make([]byte, size)), failing{})
-		_, err := s.Upload(ctx, "u/broken", broken)
-		require.ErrorIs(t, err, errReader)
-	}
-	require.Equal(t, []string{"u/x"}, listed(t, s, "", ""), "nothing of a broken upload appears")
+	require.Equal(t, []string{"u/x"}, listed(t, s, "", ""))
 }
 
-type failing struct{}
+// brokenUpload: whatever error the source ends in, also one that could be taken for its end, nothing of it appears.
+func brokenUpload(t *testing.T, s objstore.Store) {
+	for _, size := range []int{0, 10, 8 << 20, 20 << 20} {
+		for _, cause := range []error{errReader, io.ErrUnexpectedEOF} {
+			broken := io.MultiReader(bytes.NewReader(make([]byte, size)), iotest.ErrReader(cause))
+			_, err := s.Upload(t.Context(), "u/broken", broken)
+			require.ErrorIs(t, err, cause, "after %d bytes", size)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.Upload(ctx, "u/broken", io.MultiReader(bytes.NewReader(make([]byte, 20<<20)), cancelling(cancel), bytes.NewReader(make([]byte, 20<<20))))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, listed(t, s, "", ""), "nothing of a broken upload appears")
+	put(t, s, "u/kept", "old")
+	_, err = s.Upload(t.Context(), "u/kept", io.MultiReader(strings.NewReader("new"), iotest.ErrReader(errReader)))
+	require.ErrorIs(t, err, errReader)
+	data, _, err := s.Get(t.Context(), "u/kept")
+	require.NoError(t, err)
+	require.Equal(t, "old", string(data), "a broken upload leaves what was there")
+}
 
-func (failing) Read([]byte) (int, error) { return 0, errReader }
+// cancelling ends a context when a reader comes to it.
+type cancelling context.CancelFunc
+
+func (c cancelling) Read([]byte) (int, error) {
+	c()
+	return 0, io.EOF
+}
 
 func remove(t *testing.T, s objstore.Store) {
 	ctx := t.Context()
@@ -268,6 +295,15 @@ func remove(t *testing.T, s objstore.Store) {
 	require.Empty(t, failed)
 }
 
+// removeNone: what is above an object is none itself, so that it counts as removed and takes nothing with it.
+func removeNone(t *testing.T, s objstore.Store) {
+	put(t, s, "a/b/1", "x")
+	failed, err := s.Delete(t.Context(), []string{"a", "a/b", "a/b/1/none"})
+	require.NoError(t, err)
+	require.Empty(t, failed)
+	require.Equal(t, []string{"a/b/1"}, listed(t, s, "", ""))
+}
+
 func clock(t *testing.T, s objstore.Store) {
 	now, err := s.Now(t.Context())
 	require.NoError(t, err)
@@ -281,21 +317,74 @@ func cancelled(t *testing.T, s objstore.Store) {
 	put(t, s, "a", "x")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, s.Put(ctx, "b", nil), context.Canceled)
-	require.ErrorIs(t, s.PutIfAbsent(ctx, "b", nil), context.Canceled)
-	_, _, err := s.Get(ctx, "a")
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = s.Delete(ctx, []string{"a"})
-	require.ErrorIs(t, err, context.Canceled)
-	for _, err := range s.List(ctx, "", "") {
-		require.ErrorIs(t, err, context.Canceled)
+	for name, call := range map[string]func() error{
+		"put":           func() error { return s.Put(ctx, "b", nil) },
+		"put if absent": func() error { return s.PutIfAbsent(ctx, "b", nil) },
+		"upload":        func() error { _, err := s.Upload(ctx, "b", strings.NewReader("b")); return err },
+		"stat":          func() error { _, err := s.Stat(ctx, "a"); return err },
+		"get":           func() error { _, _, err := s.Get(ctx, "a"); return err },
+		"get range":     func() error { _, err := s.GetRange(ctx, "a", 0, 1); return err },
+		"get tail":      func() error { _, _, err := s.GetTail(ctx, "a", 1); return err },
+		"folders":       func() error { _, err := s.Folders(ctx, ""); return err },
+		"delete":        func() error { _, err := s.Delete(ctx, []string{"a"}); return err },
+		"list": func() error {
+			var last error
+			for _, err := range s.List(ctx, "", "") {
+				last = err
+			}
+			return last
+		},
+	} {
+		require.ErrorIs(t, call(), context.Canceled, name)
 	}
 	require.Equal(t, []string{"a"}, listed(t, s, "", ""))
 }
 
+// ownership: the store keeps no slice of the caller's and hands out none of its own.
+func ownership(t *testing.T, s objstore.Store) {
+	ctx := t.Context()
+	mine := []byte("mine")
+	require.NoError(t, s.Put(ctx, "a", mine))
+	require.NoError(t, s.PutIfAbsent(ctx, "b", mine))
+	clear(mine)
+	for _, key := range []string{"a", "b"} {
+		whole, _, err := s.Get(ctx, key)
+		require.NoError(t, err)
+		part, err := s.GetRange(ctx, key, 0, 4)
+		require.NoError(t, err)
+		tail, _, err := s.GetTail(ctx, key, 4)
+		require.NoError(t, err)
+		for _, got := range [][]byte{whole, part, tail} {
+			require.Equal(t, "mine", string(got))
+			clear(got)
+		}
+		again, _, err := s.Get(ctx, key)
+		require.NoError(t, err)
+		require.Equal(t, "mine", string(again))
+	}
+}
+
+// order: bytes decide, so that a slash comes before a letter, and what startAfter leaves out does not hang on the order.
+func order(t *testing.T, s objstore.Store) {
+	all := []string{"a!b", "a-b/x", "a.b", "a/x", "a0/x", "aZ", "a_", "ä/x"}
+	for _, key := range all {
+		put(t, s, key, "x")
+	}
+	require.Equal(t, all, listed(t, s, "", ""))
+	for i, key := range all {
+		require.ElementsMatch(t, all[i+1:], listed(t, s, "", key))
+	}
+	require.Equal(t, []string{"a-b/x", "a.b", "a/x", "a0/x", "aZ", "a_", "ä/x"}, listed(t, s, "", "a-"), "it need not be a key")
+	require.Empty(t, listed(t, s, "a/", "a0"))
+	require.Equal(t, []string{"a/x"}, listed(t, s, "a/", "A"))
+	folders, err := s.Folders(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "a-b", "a0", "ä"}, folders)
+}
+
 // names: keys are bytes to the store, whatever they look like.
 func names(t *testing.T, s objstore.Store) {
-	all := []string{"data/ä b+c%20.lance", "data/percent%2Fslash", "x/日本", "x/q?a=b&c#d", "x/‘quote’", "x/~tilde"}
+	all := []string{"data/ä b+c%20.lance", " /x", "plus+/equals=", "-dash", "...", "data/.hidden", "data/a&amp;b<>'\"", "data/percent%2Fslash", "x/日本", "x/q?a=b&c#d", "x/‘quote’", "x/~tilde"}
 	for _, key := range all {
 		put(t, s, key, key)
 	}
