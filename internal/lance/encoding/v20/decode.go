@@ -28,17 +28,20 @@ const (
 // Decode reads the rows of one page of a column of type t. The block may share memory with the buffers. Errors are of class
 // lance.ErrCorrupt or lance.ErrUnsupported and name no object.
 func Decode(t encoding.Type, enc *enc20pb.ArrayEncoding, buffers [][]byte, rows int) (*encoding.Block, error) {
-	if err := t.Check(); err != nil {
-		return nil, err //nolint:wrapcheck // class and detail are those of the page
-	}
 	limit := maxAmplified
 	for _, b := range buffers {
 		limit += perInput * len(b)
 	}
-	if rows < 0 || rows > limit/max(8, t.Width()) {
+	return decode(t, enc, &decoder{buffers: buffers, limit: limit}, rows)
+}
+
+func decode(t encoding.Type, enc *enc20pb.ArrayEncoding, d *decoder, rows int) (*encoding.Block, error) {
+	if err := t.Check(); err != nil {
+		return nil, err //nolint:wrapcheck // class and detail are those of the page
+	}
+	if rows < 0 || rows > d.limit/max(8, t.Width()) {
 		return nil, lance.Unsupported("page", fmt.Sprintf("of %d rows", rows), "")
 	}
-	d := &decoder{buffers: buffers, limit: limit}
 	v, err := d.column(t, enc, rows)
 	if err != nil {
 		return nil, err
@@ -53,7 +56,7 @@ func Decode(t encoding.Type, enc *enc20pb.ArrayEncoding, buffers [][]byte, rows 
 
 type decoder struct {
 	buffers [][]byte
-	limit   int
+	limit   int // bytes that the page, and each of its buffers, may decode to
 }
 
 // column is decoded values, with one byte a row that says whether it is there; nil if all are.

@@ -1,7 +1,6 @@
 package v20_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,49 +68,4 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 		_, err := v20.Decode(fixed, enc, nil, 3)
 		require.ErrorIs(t, err, lance.ErrUnsupported)
 	}
-}
-
-func FuzzDecode(f *testing.F) {
-	types := []encoding.Type{{Bits: 64}, {Bits: 1}, {Kind: encoding.Bytes, OffsetBits: 32, Text: true}, {Kind: encoding.Vector, Bits: 32, Dims: []int{3}}}
-	for i, typ := range types {
-		for _, shape := range []encodingtest.Shape{encodingtest.Random, encodingtest.Few} {
-			enc, buffers, err := v20.Encode(typ, encodingtest.Block(typ, shape, 150, 0.2, true, 1))
-			require.NoError(f, err)
-			body, err := proto.Marshal(enc)
-			require.NoError(f, err)
-			for len(buffers) < 3 {
-				buffers = append(buffers, nil)
-			}
-			f.Add(i, body, buffers[0], buffers[1], buffers[2], 150)
-		}
-	}
-	f.Fuzz(func(t *testing.T, kind int, body, b0, b1, b2 []byte, rows int) {
-		var enc enc20pb.ArrayEncoding
-		if proto.Unmarshal(body, &enc) != nil || rows > 1<<16 || kind < 0 {
-			return
-		}
-		typ := types[kind%len(types)]
-		b, err := v20.Decode(typ, &enc, [][]byte{b0, b1, b2}, rows)
-		if err != nil {
-			require.True(t, lanceClass(err), "%v", err)
-			return
-		}
-		if rows == 0 {
-			return
-		}
-		again, buffers, err := v20.Encode(typ, b)
-		require.NoError(t, err)
-		got, err := v20.Decode(typ, again, buffers, rows)
-		require.NoError(t, err)
-		encodingtest.Equal(t, typ, b, got)
-	})
-}
-
-func lanceClass(err error) bool {
-	for _, class := range []error{lance.ErrCorrupt, lance.ErrUnsupported} {
-		if errors.Is(err, class) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package v21
 
 import (
 	"fmt"
+	"slices"
 
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/encoding"
@@ -115,6 +116,9 @@ func (s *sink) block(sh shape, rep, def []uint16, rows int) (*encoding.Block, er
 	}
 	if slots != s.values.N {
 		return nil, lance.Corrupt("", "%d values for %d slots", s.values.N, slots)
+	}
+	if s.t.Kind != encoding.Bytes && s.t.Bits == 1 && slices.ContainsFunc(s.values.Fixed, func(b byte) bool { return b > 1 }) {
+		return nil, lance.Corrupt("", "a boolean that is neither 0 nor 1")
 	}
 	b := &encoding.Block{Rows: rows, Layers: sh.layers, Rep: rep, Def: def, Values: s.values}
 	if err := s.checkOpaque(sh, def); err != nil {

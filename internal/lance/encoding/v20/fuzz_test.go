@@ -1,0 +1,112 @@
+package v20
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/encoding/encodingtest"
+	"lancekeeper/internal/lance/lancepb/enc20pb"
+)
+
+// fuzzRoom is what a page may decode to in the fuzz test, beyond a multiple of its input.
+const fuzzRoom = 1 << 20
+
+// fuzzTypes are what a fuzzed page may be taken for.
+func fuzzTypes() []encoding.Type {
+	return []encoding.Type{
+		{Bits: 1},
+		{Bits: 16},
+		{Bits: 64},
+		{Bits: 128},
+		{Kind: encoding.Bytes, OffsetBits: 32, Text: true},
+		{Kind: encoding.Bytes, OffsetBits: 64},
+		{Kind: encoding.Vector, Bits: 32, Dims: []int{4}},
+		{Kind: encoding.Vector, Bits: 1, Dims: []int{11}},
+		{Kind: encoding.Vector, Bits: 16, Dims: []int{3, 2}},
+	}
+}
+
+// FuzzDecode takes pages apart into their encoding and buffers. Whatever they are, decoding must not panic, must not take more
+// memory than its limit, and what it gives must survive encoding.
+func FuzzDecode(f *testing.F) {
+	for i, typ := range fuzzTypes() {
+		for _, c := range encodingtest.LoadGolden(f, "testdata/pages.zip") {
+			same := typ.Kind == c.Type.Kind && typ.Bits == c.Type.Bits && typ.OffsetBits == c.Type.OffsetBits && len(typ.Dims) == len(c.Type.Dims)
+			if c.Rows <= 1100 && same && typ.Items() == c.Type.Items() && len(c.Pages) == 1 {
+				f.Add(byte(i), c.Rows, c.Pages[0].Layout, joinBuffers(c.Pages[0].Buffers))
+			}
+		}
+	}
+	for i, p := range oldPages() {
+		body, err := proto.Marshal(p.enc)
+		require.NoError(f, err, i)
+		for kind, typ := range fuzzTypes() {
+			if typ.Kind == p.typ.Kind && typ.Bits == p.typ.Bits && typ.OffsetBits == p.typ.OffsetBits {
+				f.Add(byte(kind), p.rows, body, joinBuffers(p.buffers))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind byte, rows int, body, joined []byte) {
+		types := fuzzTypes()
+		typ := types[int(kind)%len(types)]
+		var enc enc20pb.ArrayEncoding
+		buffers, ok := splitBuffers(joined)
+		if !ok || proto.Unmarshal(body, &enc) != nil {
+			return
+		}
+		d := &decoder{buffers: buffers, limit: fuzzRoom + perInput*len(joined)}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		b, err := decode(typ, &enc, d, rows)
+		runtime.ReadMemStats(&after)
+		// Values are held in more than one form while they are decoded, and decompression has fixed working memory.
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20+24*d.limit))
+		if err != nil {
+			require.True(t, errors.Is(err, lance.ErrCorrupt) || errors.Is(err, lance.ErrUnsupported), "%v", err)
+			return
+		}
+		if rows == 0 {
+			return
+		}
+		want, got := encoding.NewHasher(typ), encoding.NewHasher(typ)
+		want.Add(b)
+		ours, encoded, err := Encode(typ, b)
+		require.NoError(t, err)
+		again, err := Decode(typ, ours, encoded, rows)
+		require.NoError(t, err)
+		got.Add(again)
+		require.Equal(t, want.Sum(), got.Sum(), "%s\n%s", encodingtest.Describe(b), encodingtest.Describe(again))
+	})
+}
+
+func joinBuffers(buffers [][]byte) []byte {
+	var out []byte
+	for _, b := range buffers {
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(b)))
+		out = append(out, b...)
+	}
+	return out
+}
+
+func splitBuffers(joined []byte) (buffers [][]byte, ok bool) {
+	for len(joined) > 0 && len(buffers) < 8 {
+		if len(joined) < 4 {
+			return nil, false
+		}
+		n := binary.LittleEndian.Uint32(joined)
+		if uint64(n) > uint64(len(joined)-4) {
+			return nil, false
+		}
+		buffers = append(buffers, bytes.Clone(joined[4:4+n]))
+		joined = joined[4+n:]
+	}
+	return buffers, true
+}
