@@ -320,6 +320,9 @@ func (p *Plan) divide(l *listing) {
 			continue
 		case p.working.names(o.Key):
 			continue
+		case class == dataset.ManifestStaging && p.ahead(o.Key):
+			leave(o, o.Key, "a manifest of a version that is not there yet: another commit protocol may be in use")
+			continue
 		}
 		if age := p.now.Sub(o.Modified); age >= p.policy.UnverifiedAge {
 			p.Old = append(p.Old, o)
@@ -361,6 +364,11 @@ func addTo(groups map[string]map[string]struct{}, name, key string) {
 		groups[name] = map[string]struct{}{}
 	}
 	groups[name][key] = struct{}{}
+}
+
+// ahead says whether a staged manifest is of a version above the latest: an external manifest store may still point at it.
+func (p *Plan) ahead(key string) bool {
+	return manifest.ParseName(strings.TrimPrefix(key, manifest.Folder)).Version > p.Latest
 }
 
 func (p *Plan) expires(at time.Time) {
