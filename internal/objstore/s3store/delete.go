@@ -2,18 +2,18 @@ package s3store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
 	"lancekeeper/internal/objstore"
@@ -21,7 +21,8 @@ import (
 
 const (
 	batchKeys      = 1000 // of one DeleteObjects request
-	deleteParallel = 4    // requests at once
+	deleteParallel = 4    // batches at once
+	singleParallel = 8    // single deletes at once, of one batch
 	keyAttempts    = 5    // for keys that the store reports as failed for a passing reason
 )
 
@@ -48,13 +49,13 @@ func (s *Store) Delete(ctx context.Context, keys []string) ([]objstore.KeyError,
 			return err
 		})
 	}
-	return failed, group.Wait() //nolint:wrapcheck // names bucket and keys
+	err := group.Wait() // before failed is read
+	return failed, err  //nolint:wrapcheck // names bucket and keys
 }
 
 // batch removes up to 1,000 objects, repeating for the keys that failed for a passing reason.
 func (s *Store) batch(ctx context.Context, keys []string) ([]objstore.KeyError, error) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, maxBackoff
+	pause := s.pauses()
 	var final []objstore.KeyError
 	for attempt := 1; ; attempt++ {
 		faults, err := s.once(ctx, keys)
@@ -76,10 +77,8 @@ func (s *Store) batch(ctx context.Context, keys []string) ([]objstore.KeyError, 
 		for _, f := range passing {
 			keys = append(keys, f.Key)
 		}
-		select {
-		case <-ctx.Done():
-			return append(final, passing...), s.fail("delete in", "", ctx.Err())
-		case <-time.After(pause.NextBackOff()):
+		if err := wait(ctx, pause.NextBackOff()); err != nil {
+			return append(final, passing...), s.fail("delete in", "", err)
 		}
 	}
 }
@@ -94,68 +93,89 @@ func transient(code string) bool {
 
 // once sends one request, or one for each key where the batch can't name it or the server has no batches.
 func (s *Store) once(ctx context.Context, keys []string) ([]objstore.KeyError, error) {
-	var faults []objstore.KeyError
-	objects := make([]types.ObjectIdentifier, 0, len(keys))
+	var named []types.ObjectIdentifier
+	var others []string
 	for _, key := range keys {
-		if !plain(key) {
-			if f := s.single(ctx, key); f != nil {
-				faults = append(faults, *f)
-			}
-			continue
+		if plain(key) {
+			named = append(named, types.ObjectIdentifier{Key: aws.String(s.prefix + key)})
+		} else {
+			others = append(others, key)
 		}
-		objects = append(objects, types.ObjectIdentifier{Key: aws.String(s.prefix + key)})
 	}
-	if len(objects) == 0 {
-		return faults, nil
+	if len(named) == 0 {
+		return s.singles(ctx, others)
 	}
 	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
-		Bucket: &s.bucket, RequestPayer: s.payer(), Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)},
+		Bucket: &s.bucket, RequestPayer: s.payer(), Delete: &types.Delete{Objects: named, Quiet: aws.Bool(true)},
 	})
-	if statusOf(err) == http.StatusNotImplemented || codeOf(err) == "NotImplemented" {
+	if noBatches(err) {
 		return s.singles(ctx, keys)
 	}
 	if err != nil {
-		return faults, s.fail(fmt.Sprintf("delete %d objects in", len(objects)), "", err)
+		return nil, s.fail(fmt.Sprintf("delete %d objects in", len(named)), "", err)
 	}
+	var faults []objstore.KeyError
 	for _, e := range out.Errors {
-		if aws.ToString(e.Code) == "NoSuchKey" {
-			continue
+		if code := aws.ToString(e.Code); code != "NoSuchKey" {
+			faults = append(faults, s.fault(strings.TrimPrefix(aws.ToString(e.Key), s.prefix), code, aws.ToString(e.Message)))
 		}
-		faults = append(faults, s.fault(aws.ToString(e.Key)[min(len(s.prefix), len(aws.ToString(e.Key))):], aws.ToString(e.Code), aws.ToString(e.Message)))
 	}
-	return faults, nil
+	more, err := s.singles(ctx, others)
+	return append(faults, more...), err
+}
+
+// noBatches says whether a server does not know the batch request, or not in the form that the SDK sends it.
+func noBatches(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch codeOf(err) {
+	case "NotImplemented", "MalformedXML", "MethodNotAllowed", "MissingContentMD5":
+		return true
+	}
+	return statusOf(err) == http.StatusNotImplemented
 }
 
 func (s *Store) fault(key, code, message string) objstore.KeyError {
-	f := objstore.KeyError{Key: key, Code: code, Err: fmt.Errorf("%s", message)} //nolint:err113 // the store's own words
-	switch code {
-	case "AccessDenied":
-		f.Err = fmt.Errorf("%w: %s", objstore.ErrDenied, message)
-	case "SlowDown", "ServiceUnavailable":
-		f.Err = fmt.Errorf("%w: %s", objstore.ErrThrottled, message)
+	err := errors.New(message) //nolint:err113 // the store's own words
+	if class := s.classOf(code); class != nil {
+		err = fmt.Errorf("%w: %s", class, message)
 	}
-	return f
+	return objstore.KeyError{Key: key, Code: code, Err: err}
 }
 
+// singles removes one by one, several at a time.
 func (s *Store) singles(ctx context.Context, keys []string) ([]objstore.KeyError, error) {
+	var mu sync.Mutex
 	var faults []objstore.KeyError
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(singleParallel)
 	for _, key := range keys {
-		if err := ctx.Err(); err != nil {
-			return faults, s.fail("delete", key, err)
-		}
-		if f := s.single(ctx, key); f != nil {
-			faults = append(faults, *f)
-		}
+		group.Go(func() error {
+			fault, err := s.single(inner, key)
+			if fault != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				faults = append(faults, *fault)
+			}
+			return err
+		})
 	}
-	return faults, nil
+	err := group.Wait() // before faults is read
+	return faults, err  //nolint:wrapcheck // names bucket and key
 }
 
-func (s *Store) single(ctx context.Context, key string) *objstore.KeyError {
+// single removes one object. What the store says of the key is its own failure; no answer, or no bucket, is one of the whole.
+func (s *Store) single(ctx context.Context, key string) (*objstore.KeyError, error) {
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key), RequestPayer: s.payer()})
-	if err == nil || codeOf(err) == "NoSuchKey" {
-		return nil
+	switch code := codeOf(err); {
+	case err == nil, code == "NoSuchKey":
+		return nil, nil //nolint:nilnil // gone
+	case code == "", code == "NoSuchBucket":
+		return nil, s.fail("delete", key, err)
+	default:
+		return &objstore.KeyError{Key: key, Code: code, Err: s.fail("delete", key, err)}, nil
 	}
-	return &objstore.KeyError{Key: key, Code: codeOf(err), Err: s.fail("delete", key, err)}
 }
 
 // plain says whether XML 1.0, in which a batch is sent, can name a key.

@@ -11,6 +11,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	smithymiddleware "github.com/aws/smithy-go/middleware"
+	"github.com/cenkalti/backoff/v5"
 
 	"lancekeeper/internal/objstore"
 )
@@ -33,19 +34,10 @@ type NoBucketError struct{ Bucket string }
 // Error names the bucket.
 func (e *NoBucketError) Error() string { return fmt.Sprintf("bucket %s does not exist", e.Bucket) }
 
-// class is nil where none fits.
+// class is nil where none fits. An answer without a body, such as a HEAD's, has a status only.
 func (s *Store) class(err error) error {
-	if code := codeOf(err); code != "" {
-		switch code {
-		case "NoSuchBucket":
-			return &NoBucketError{Bucket: s.bucket}
-		case "NoSuchKey", "NotFound":
-			return objstore.ErrNotExist
-		case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AllAccessDisabled", "Forbidden":
-			return objstore.ErrDenied
-		case "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests", "ServiceUnavailable":
-			return objstore.ErrThrottled
-		}
+	if class := s.classOf(codeOf(err)); class != nil {
+		return class
 	}
 	switch statusOf(err) {
 	case http.StatusNotFound:
@@ -53,6 +45,22 @@ func (s *Store) class(err error) error {
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return objstore.ErrDenied
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return objstore.ErrThrottled
+	}
+	return nil
+}
+
+// classOf is the class of an error code of the store.
+func (s *Store) classOf(code string) error {
+	switch code {
+	case "NoSuchBucket":
+		return &NoBucketError{Bucket: s.bucket}
+	case "NoSuchKey", "NotFound":
+		return objstore.ErrNotExist
+	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired",
+		"AllAccessDisabled", "AccountProblem", "Forbidden":
+		return objstore.ErrDenied
+	case "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests", "ServiceUnavailable":
 		return objstore.ErrThrottled
 	}
 	return nil
@@ -77,6 +85,25 @@ func statusOf(err error) int {
 
 func awsServerTime(metadata smithymiddleware.Metadata) (time.Time, bool) {
 	return middleware.GetServerTime(metadata)
+}
+
+// pauses between attempts of our own grow, and differ between processes.
+func (s *Store) pauses() *backoff.ExponentialBackOff {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.Multiplier, pause.MaxInterval = s.firstPause, 2, maxBackoff
+	return pause
+}
+
+// wait is over after d, or with the context's error before.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return ctx.Err()
+	}
 }
 
 // ended is the context's error where that is why a request failed.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"lancekeeper/internal/objstore"
 )
@@ -28,8 +30,9 @@ const (
 	// connections kept open to one host: as many as requests are made side by side.
 	connections   = 128
 	maxAttempts   = 8 // of one request, throttled or failed; the pauses between them grow
+	firstPause    = 100 * time.Millisecond
 	maxBackoff    = 10 * time.Second
-	answerTimeout = 30 * time.Second // until a request's headers are there
+	answerTimeout = 30 * time.Second // until a request's headers are there, and then some byte of the body
 	partBytes     = 8 << 20          // of a multipart upload, and the size up to which an object is put in one request
 	uploadParts   = 3                // of one object at once
 )
@@ -39,6 +42,7 @@ type Options struct {
 	Encryption    types.ServerSideEncryption // empty: the bucket's default
 	KMSKeyID      string
 	RequesterPays bool
+	BucketOwner   string // account that must own the bucket, else every request is denied; empty: any
 }
 
 // Store is an objstore.Store in a bucket. Make it with Open or New.
@@ -48,6 +52,10 @@ type Store struct {
 	bucket  string
 	prefix  string // "" or ending in a slash
 	options Options
+
+	firstPause time.Duration // before the second of our own attempts; the next ones are longer
+	stall      time.Duration // in which some byte of an answer's body must come
+	bucketSeen atomic.Bool   // a "not found" then means the object
 }
 
 // Open returns a store below s3://bucket/path, with the SDK's standard configuration. Nothing is asked of the bucket yet.
@@ -70,7 +78,12 @@ func Open(ctx context.Context, bucket, path string, o Options) (*Store, error) {
 
 // New returns a store that uses the given client.
 func New(client *s3.Client, bucket, path string, o Options) (*Store, error) {
-	s := &Store{client: client, bucket: bucket, options: o}
+	if o.BucketOwner != "" {
+		client = s3.New(client.Options(), func(so *s3.Options) {
+			so.APIOptions = append(so.APIOptions, smithyhttp.SetHeaderValue("x-amz-expected-bucket-owner", o.BucketOwner))
+		})
+	}
+	s := &Store{client: client, bucket: bucket, options: o, firstPause: firstPause, stall: answerTimeout}
 	if path != "" {
 		if err := objstore.CheckKey(path); err != nil {
 			return nil, fmt.Errorf("open s3://%s/%s: %w", bucket, path, err)
@@ -131,6 +144,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, s.fail("ask the clock of", "", err)
 	}
+	s.bucketSeen.Store(true)
 	if at, ok := awsServerTime(out.ResultMetadata); ok {
 		return at, nil
 	}

@@ -2,6 +2,7 @@ package s3store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -83,11 +85,23 @@ func (s *Store) Stat(ctx context.Context, key string) (objstore.Object, error) {
 	}
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key), RequestPayer: s.payer()})
 	if err != nil {
-		return objstore.Object{}, s.fail("look up", key, err)
+		return objstore.Object{}, s.missing(ctx, s.fail("look up", key, err))
 	}
 	return objstore.Object{
 		Key: key, Size: aws.ToInt64(out.ContentLength), Modified: aws.ToTime(out.LastModified), ETag: strings.Trim(aws.ToString(out.ETag), `"`),
 	}, nil
+}
+
+// missing tells a missing object from a missing bucket, which a HEAD answers alike. It asks once in a store's life.
+func (s *Store) missing(ctx context.Context, err error) error {
+	if !errors.Is(err, objstore.ErrNotExist) || s.bucketSeen.Load() {
+		return err
+	}
+	var none *NoBucketError
+	if _, asked := s.Now(ctx); errors.As(asked, &none) {
+		return asked
+	}
+	return err
 }
 
 // Get reads a whole object.
@@ -116,12 +130,15 @@ func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) 
 		}
 		return nil, err
 	}
-	data, _, err := s.read(ctx, key, fmt.Sprintf("bytes=%d-%d", offset, offset+length-1))
+	data, out, err := s.read(ctx, key, fmt.Sprintf("bytes=%d-%d", offset, offset+length-1))
 	if statusOf(err) == http.StatusRequestedRangeNotSatisfiable {
 		return nil, fmt.Errorf("read %s from %d: %w", key, offset, io.ErrUnexpectedEOF)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if got := aws.ToString(out.ContentRange); !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) && (got != "" || offset > 0) {
+		return nil, fmt.Errorf("read %s from %d: %w: %q", key, offset, errOtherRange, got)
 	}
 	if int64(len(data)) != length {
 		return nil, fmt.Errorf("read %s: %d bytes from %d, not %d: %w", key, len(data), offset, length, io.ErrUnexpectedEOF)
@@ -164,40 +181,65 @@ func (s *Store) read(ctx context.Context, key, byteRange string) ([]byte, *s3.Ge
 		in.Range = &byteRange
 	}
 	for attempt := 1; ; attempt++ {
-		out, err := s.client.GetObject(ctx, in)
-		if err != nil {
-			return nil, nil, s.fail("read", key, err)
-		}
-		data, err := body(out)
+		data, out, err := s.attempt(ctx, in)
 		if err == nil {
 			return data, out, nil
 		}
-		if ctx.Err() != nil || attempt == bodyAttempts {
+		if !errors.Is(err, errBrokeOff) || ctx.Err() != nil || attempt == bodyAttempts {
 			return nil, nil, s.fail("read", key, ended(ctx, err))
 		}
 	}
 }
 
-// body reads an answer whole, and no less than it says it has.
-func body(out *s3.GetObjectOutput) ([]byte, error) {
+var (
+	errBrokeOff   = errors.New("the answer broke off")
+	errStalled    = errors.New("no more bytes came")
+	errOtherRange = errors.New("the store answered with another range")
+)
+
+// attempt makes one request, and gives it up when its body comes no further.
+func (s *Store) attempt(ctx context.Context, in *s3.GetObjectInput) ([]byte, *s3.GetObjectOutput, error) {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, err := s.client.GetObject(inner, in)
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // read wraps it
+	}
+	watch := time.AfterFunc(s.stall, cancel)
+	defer watch.Stop()
+	data, err := body(out, func() { watch.Reset(s.stall) })
+	switch {
+	case err == nil:
+		return data, out, nil
+	case inner.Err() != nil && ctx.Err() == nil: // err would read as if the caller had cancelled
+		err = fmt.Errorf("after %d bytes: %w in %v", len(data), errStalled, s.stall)
+	}
+	return nil, nil, fmt.Errorf("%w: %w", errBrokeOff, err)
+}
+
+// body reads an answer whole, and no less than it says it has. It reports every step forward.
+func body(out *s3.GetObjectOutput, progress func()) ([]byte, error) {
 	defer out.Body.Close() //nolint:errcheck // nothing can be lost by it
 	length := aws.ToInt64(out.ContentLength)
 	data := make([]byte, 0, max(length, 0)+1)
 	for {
 		n, err := out.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
+		if n > 0 {
+			progress()
+		}
 		if err == io.EOF { //nolint:errorlint // readers return it as it is
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("after %d bytes: %w", len(data), err)
+			return data, fmt.Errorf("after %d bytes: %w", len(data), err)
 		}
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
 		}
 	}
 	if out.ContentLength != nil && int64(len(data)) != length {
-		return nil, fmt.Errorf("%d bytes of %d: %w", len(data), length, io.ErrUnexpectedEOF)
+		return data, fmt.Errorf("%d bytes of %d: %w", len(data), length, io.ErrUnexpectedEOF)
 	}
 	return data, nil
 }

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	tmtypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/cenkalti/backoff/v5"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"lancekeeper/internal/objstore"
 )
@@ -45,9 +46,9 @@ type answer int
 const (
 	written answer = iota
 	exists
-	again   // surely not written: throttled, or another's request was under way
+	again   // surely not written, for a passing reason
 	unknown // no clear answer: perhaps written
-	refused
+	refused // surely not written, and never will be
 )
 
 // PutIfAbsent sends the put itself instead of leaving it to the SDK's retries, which would take their own success for another's:
@@ -57,63 +58,80 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 		return err //nolint:wrapcheck // names the key
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("write %s: %w", key, err)
+		return s.fail("write", key, err)
 	}
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, maxBackoff
-	var doubt error
-	var last error
+	pause := s.pauses()
+	var doubt, last error
 	for range conditionalAttempts {
 		in := s.put(key, data)
 		in.IfNoneMatch = aws.String("*")
-		_, err := s.client.PutObject(ctx, in, func(o *s3.Options) { o.Retryer = aws.NopRetryer{} })
-		last = err
-		switch verdict(err) {
+		_, last = s.client.PutObject(ctx, in, func(o *s3.Options) { o.Retryer = aws.NopRetryer{} })
+		switch verdict(last) {
 		case written:
 			return nil
 		case exists:
-			if doubt != nil {
-				return s.fail("write", key, fmt.Errorf("%w: it exists after an attempt without an answer: %w", objstore.ErrAmbiguous, doubt))
+			if doubt == nil {
+				return s.fail("write", key, fmt.Errorf("%w: %w", objstore.ErrExists, last))
 			}
-			return s.fail("write", key, fmt.Errorf("%w: %w", objstore.ErrExists, err))
+			return s.doubtful(key, doubt, last)
 		case refused:
-			if doubt != nil {
-				return s.fail("write", key, fmt.Errorf("%w: %w", objstore.ErrAmbiguous, errors.Join(doubt, err)))
-			}
-			return s.fail("write", key, err)
+			return s.doubtful(key, doubt, last)
 		case unknown:
-			doubt = err
+			doubt = last
 		case again:
 		}
-		select {
-		case <-ctx.Done():
-			if doubt != nil {
-				return s.fail("write", key, fmt.Errorf("%w: %w", objstore.ErrAmbiguous, ended(ctx, doubt)))
-			}
-			return s.fail("write", key, ended(ctx, err))
-		case <-time.After(pause.NextBackOff()):
+		if err := wait(ctx, pause.NextBackOff()); err != nil {
+			return s.doubtful(key, doubt, errors.Join(err, last))
 		}
 	}
-	if doubt != nil {
-		return s.fail("write", key, fmt.Errorf("%w: %w", objstore.ErrAmbiguous, doubt))
-	}
-	return s.fail("write", key, last)
+	return s.doubtful(key, doubt, last)
 }
 
-// verdict reads one answer. 412: the key is taken. 409: a conflicting request is under way and nothing was written. 429 and 503
-// come from the front before anything is done. Any other 5xx, and no answer at all, tell nothing.
+// doubtful is the error of a conditional put whose last attempt failed: if an earlier one, or that one, may have written the
+// object, then that is all there is to say, and no class of the last failure may hide it.
+func (s *Store) doubtful(key string, doubt, last error) error {
+	if doubt == nil {
+		return s.fail("write", key, last)
+	}
+	return fmt.Errorf("write %s/%s: %w: %w", s.URI(), key, objstore.ErrAmbiguous, errors.Join(doubt, last))
+}
+
+// verdict reads one answer. Where there is none, only an attempt that came to no connection, or failed before it was sent (no
+// credentials, say), is surely without effect.
 func verdict(err error) answer {
 	if err == nil {
 		return written
 	}
-	switch status := statusOf(err); {
-	case status == http.StatusPreconditionFailed:
-		return exists
-	case status == http.StatusConflict && codeOf(err) == "ConditionalRequestConflict",
-		status == http.StatusTooManyRequests,
-		status == http.StatusServiceUnavailable && codeOf(err) == "SlowDown":
+	if status := statusOf(err); status != 0 {
+		return verdictOn(status, codeOf(err))
+	}
+	var network *net.OpError
+	if errors.As(err, &network) && network.Op == "dial" {
 		return again
-	case status >= http.StatusInternalServerError, status == 0, status == http.StatusRequestTimeout:
+	}
+	var unsent *smithyhttp.RequestSendError
+	var ended *smithy.CanceledError
+	if errors.As(err, &unsent) || errors.As(err, &ended) {
+		return unknown
+	}
+	return refused
+}
+
+// verdictOn reads an answer's status. 412: the key is taken. 409: a conflicting request was under way and nothing was written.
+// 429 and SlowDown come from the front, and RequestTimeout is sent for a body that did not arrive. Any other 5xx, and a success
+// that can't be read, tell nothing.
+func verdictOn(status int, code string) answer {
+	switch status {
+	case http.StatusPreconditionFailed:
+		return exists
+	case http.StatusTooManyRequests:
+		return again
+	}
+	switch code {
+	case "ConditionalRequestConflict", "OperationAborted", "SlowDown", "RequestTimeout":
+		return again
+	}
+	if status < http.StatusMultipleChoices || status == http.StatusRequestTimeout || status >= http.StatusInternalServerError {
 		return unknown
 	}
 	return refused
