@@ -28,7 +28,6 @@ import (
 // officialCase is one file to be read by the official engine.
 type officialCase struct {
 	name       string
-	file       string
 	Path       string `json:"path"`
 	Take       []int  `json:"take"`
 	want, some string // hashes of all rows and of the taken ones

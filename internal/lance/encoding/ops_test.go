@@ -145,14 +145,27 @@ func TestHashOfOneChange(t *testing.T) {
 	typ := encoding.Type{Kind: encoding.Bytes, OffsetBits: 32}
 	hashes := map[uint64]string{}
 	for _, values := range [][]string{
-		{}, {""}, {"null"}, {"", ""}, {"", "null"}, {"null", ""}, {"a", "b"}, {"ab", ""}, {"", "ab"}, {"b", "a"}, {"a", "null", "b"}, {"a", "b", "null"}, {"null", "a", "b"},
-		{"a", "", "b"}, {"null", "null"}, {"null", "null", "null"},
+		{},
+		{""},
+		{"null"},
+		{"", ""},
+		{"", "null"},
+		{"null", ""},
+		{"a", "b"},
+		{"ab", ""},
+		{"", "ab"},
+		{"b", "a"},
+		{"a", "null", "b"},
+		{"a", "b", "null"},
+		{"null", "a", "b"},
+		{"a", "", "b"},
+		{"null", "null"},
+		{"null", "null", "null"},
 	} {
 		h := encoding.NewHasher(typ)
 		h.Add(text(values...))
 		require.NotContains(t, hashes, h.Sum(), "%q", values)
 		hashes[h.Sum()] = strings.Join(values, ",")
-		require.Equal(t, h.Sum(), h.Sum())
 	}
 	filler := text("a", "null")
 	filler.Values = encoding.Values{N: 2, Offsets: []int{0, 1, 9}, Data: []byte("a-filler-")}

@@ -49,31 +49,43 @@ func oldPages() []oldPage {
 		{"bit string, signed", encoding.Type{Bits: 16}, bitpacked(true), [][]byte{signed}, 4, "0100\nffff\n0300\nfcff\n"},
 		{"bit string, unsigned", encoding.Type{Bits: 16}, bitpacked(false), [][]byte{signed}, 4, "0100\n0700\n0300\n0400\n"},
 		{
-			"groups of 1024", encoding.Type{Bits: 16},
+			"groups of 1024",
+			encoding.Type{Bits: 16},
 			noNulls(&enc20pb.ArrayEncoding{ArrayEncoding: &enc20pb.ArrayEncoding_BitpackedForNonNeg{BitpackedForNonNeg: &enc20pb.BitpackedForNonNeg{
 				CompressedBitsPerValue: 10, UncompressedBitsPerValue: 16, Buffer: &enc20pb.Buffer{},
 			}}}),
-			[][]byte{packed}, 3, "0000\n2c01\n5802\n",
+			[][]byte{packed},
+			3,
+			"0000\n2c01\n5802\n",
 		},
 		{
-			"text of one length", text,
+			"text of one length",
+			text,
 			&enc20pb.ArrayEncoding{ArrayEncoding: &enc20pb.ArrayEncoding_FixedSizeBinary{FixedSizeBinary: &enc20pb.FixedSizeBinary{ByteWidth: 2, Bytes: flatOf(8, 0)}}},
-			[][]byte{[]byte("abcd")}, 2, "6162\n6364\n",
+			[][]byte{[]byte("abcd")},
+			2,
+			"6162\n6364\n",
 		},
 		{
-			"all null", text,
+			"all null",
+			text,
 			nullable(&enc20pb.Nullable{Nullability: &enc20pb.Nullable_AllNulls{AllNulls: &enc20pb.Nullable_AllNull{}}}),
-			nil, 2, "~\n~\n",
+			nil,
+			2,
+			"~\n~\n",
 		},
 		{
-			"dictionary with a null item", text,
+			"dictionary with a null item",
+			text,
 			&enc20pb.ArrayEncoding{ArrayEncoding: &enc20pb.ArrayEncoding_Dictionary{Dictionary: &enc20pb.Dictionary{
 				Indices: noNulls(flatOf(8, 0)), NumDictionaryItems: 2,
 				Items: &enc20pb.ArrayEncoding{ArrayEncoding: &enc20pb.ArrayEncoding_Binary{Binary: &enc20pb.Binary{
 					Indices: noNulls(flatOf(64, 1)), Bytes: flatOf(8, 2), NullAdjustment: 2,
 				}}},
 			}}},
-			[][]byte{{0, 1, 2}, binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 1), 3), []byte("x")}, 3, "~\n78\n~\n",
+			[][]byte{{0, 1, 2}, binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 1), 3), []byte("x")},
+			3,
+			"~\n78\n~\n",
 		},
 	}
 }

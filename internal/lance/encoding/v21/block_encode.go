@@ -62,12 +62,13 @@ func (w levelWriter) encoding() *enc21pb.CompressiveEncoding {
 	return outOfLineEncoding(16, w.packed)
 }
 
-// append packs groups of 1024; the tail is packed too when that is smaller than raw, which readers see by the size
+// pack packs groups of 1024; the tail is packed too when that is smaller than raw, which readers see by the size
 // (encodings/physical/bitpacking.rs:bitpack_out_of_line).
-func (w levelWriter) append(dst []byte, levels []uint16) []byte {
+func (w levelWriter) pack(levels []uint16) []byte {
 	if w.packed == 16 {
-		return appendLevels(dst, levels)
+		return appendLevels(nil, levels)
 	}
+	var dst []byte
 	var group [2 * bitpack.Group]byte
 	for len(levels) > 0 {
 		n := min(len(levels), bitpack.Group)

@@ -27,11 +27,11 @@ func (w *writer) nullPage() (*enc21pb.PageLayout, [][]byte, error) {
 	var rep, def []byte
 	if len(w.rep) > 0 {
 		lw := newLevelWriter(w.rep)
-		l.RepCompression, l.NumRepValues, rep = lw.encoding(), uint64(len(w.rep)), lw.append(nil, w.rep)
+		l.RepCompression, l.NumRepValues, rep = lw.encoding(), uint64(len(w.rep)), lw.pack(w.rep)
 	}
 	if len(w.def) > 0 {
 		lw := newLevelWriter(w.def)
-		l.DefCompression, l.NumDefValues, def = lw.encoding(), uint64(len(w.def)), lw.append(nil, w.def)
+		l.DefCompression, l.NumDefValues, def = lw.encoding(), uint64(len(w.def)), lw.pack(w.def)
 	}
 	return constantLayout(l), [][]byte{rep, def}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/encoding"
@@ -180,15 +181,7 @@ func (w *writer) page() (*enc21pb.PageLayout, [][]byte, error) {
 
 // allNull tells if no entry has a value.
 func (w *writer) allNull() bool {
-	if w.def == nil {
-		return false
-	}
-	for _, d := range w.def {
-		if d == 0 {
-			return false
-		}
-	}
-	return true
+	return w.def != nil && !slices.Contains(w.def, 0)
 }
 
 // rawLevelsMax is the number of entries up to which a constant page's uncompressed levels are no loss.

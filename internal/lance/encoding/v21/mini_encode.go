@@ -127,11 +127,11 @@ func (c *chunker) chunk(from, to, log int) error {
 	var rep, def []byte
 	levels := 0
 	if c.w.rep != nil {
-		rep = c.rep.append(nil, c.w.rep[c.entry:end])
+		rep = c.rep.pack(c.w.rep[c.entry:end])
 		levels = end - c.entry
 	}
 	if c.w.def != nil {
-		def = c.def.append(nil, c.w.def[c.entry:end])
+		def = c.def.pack(c.w.def[c.entry:end])
 		levels = end - c.entry
 	}
 	if levels > maxLevels || len(rep) > maxLevels || len(def) > maxLevels {
