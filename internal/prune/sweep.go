@@ -61,8 +61,9 @@ type sweep struct {
 	hooks  Hooks
 	prover *prover
 	result *Result
-	gone   int // versions of plan.Expired that were dealt with
-	old    int // files of plan.Old that were dealt with
+	carry  []objstore.Object // proven dead, but a version that may name them could not be removed: they stay in the journal
+	gone   int               // versions of plan.Expired that were dealt with
+	old    int               // files of plan.Old that were dealt with
 	done   int64
 	total  int64
 }
@@ -103,7 +104,7 @@ func (s *sweep) chunk(ctx context.Context, versions []dataset.Version) error {
 	}
 	dead = s.unnamed(dead)
 	s.total += int64(len(dead))
-	if err := s.journal(ctx, dead); err != nil {
+	if err := s.journal(ctx, slices.Concat(s.carry, dead)); err != nil {
 		return err
 	}
 	failed, err := s.remove(ctx, manifests)
@@ -112,12 +113,13 @@ func (s *sweep) chunk(ctx context.Context, versions []dataset.Version) error {
 	}
 	if failed > 0 {
 		// What the versions that could not be removed name is not known one by one: all files of the chunk wait in the journal.
+		s.carry = append(s.carry, dead...)
 		return nil
 	}
 	if _, err := s.remove(ctx, dead); err != nil {
 		return err
 	}
-	return s.journal(ctx, s.still(dead))
+	return s.journal(ctx, slices.Concat(s.carry, s.still(dead)))
 }
 
 // finishOwed removes what an earlier pass wrote down and could not finish, where no version goes in this one.
