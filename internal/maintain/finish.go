@@ -57,10 +57,8 @@ func (p *pass) measure(ctx context.Context) {
 	if p.store == nil {
 		return
 	}
-	if p.commits > 0 || p.version.Number == 0 || p.res.Before == nil {
-		if err := p.reload(ctx); err != nil {
-			p.log.Warn("measure", slog.Any("err", err))
-		}
+	if err := p.reload(ctx); err != nil {
+		p.log.Warn("measure", slog.Any("err", err))
 	}
 	if p.oldest == 0 && p.entry.LastSuccess == nil {
 		if l, err := dataset.List(ctx, p.store); err == nil {
