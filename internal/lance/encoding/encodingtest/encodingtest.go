@@ -25,12 +25,16 @@ const (
 	Runs     Shape = "runs"     // the same value many times
 	Constant Shape = "constant" // one value
 	Wide     Shape = "wide"     // text of some hundred bytes, some of 40 KiB
+	Long     Shape = "long"     // text of up to some thousand bytes
 	Words    Shape = "words"    // text of words
 	Mixed    Shape = "mixed"    // long runs, then random numbers; short text, then longer
 )
 
+// Heavy is true where a row of text takes much memory.
+func (s Shape) Heavy() bool { return s == Wide || s == Long }
+
 // Shapes are all of them.
-func Shapes() []Shape { return []Shape{Random, Small, Few, Runs, Constant, Wide, Words, Mixed} }
+func Shapes() []Shape { return []Shape{Random, Small, Few, Runs, Constant, Wide, Long, Words, Mixed} }
 
 // Types are types of every kind and width.
 func Types() map[string]encoding.Type {
@@ -113,7 +117,7 @@ func number(r *rand.Rand, shape Shape, row, width int) []byte {
 		}
 	}
 	switch shape {
-	case Random, Wide, Words, Mixed:
+	case Random, Wide, Long, Words, Mixed:
 		for i := 0; i+8 <= len(out); i += 8 {
 			binary.LittleEndian.PutUint64(out[i:], r.Uint64())
 		}
@@ -152,10 +156,13 @@ func text(r *rand.Rand, shape Shape, row int) []byte {
 			return fmt.Appendf(nil, "%x", r.Uint32())
 		}
 		return bytes.Repeat(fmt.Appendf(nil, "%08x", r.Uint32()), 1+r.IntN(30))
-	case Wide:
+	case Wide, Long:
 		n := 200 + r.IntN(400)
-		if r.IntN(200) == 0 {
+		if shape == Wide && r.IntN(200) == 0 {
 			n = 40 << 10
+		}
+		if shape == Long {
+			n = r.IntN(3000)
 		}
 		out := make([]byte, n)
 		for i := range out {

@@ -166,10 +166,15 @@ func (w *writer) page() (*enc21pb.PageLayout, [][]byte, error) {
 			return w.constantPage(value)
 		}
 	}
-	if w.widest() >= wideValue && w.canZip() {
+	wide := w.widest() >= wideValue && w.canZip()
+	values, err := w.miniValues(wide)
+	if err != nil {
+		return nil, nil, err
+	}
+	if values == nil {
 		return w.zipPage()
 	}
-	layout, buffers, err := w.miniPage()
+	layout, buffers, err := w.miniPage(values)
 	switch {
 	case !errors.Is(err, errLevels):
 		return layout, buffers, err

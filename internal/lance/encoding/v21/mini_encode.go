@@ -15,9 +15,11 @@ import (
 
 // Sizes of mini-block chunks.
 const (
-	chunkBytes     = 8 << 10 // of fixed-width values and of text to be compressed, about
-	textChunkBytes = 4 << 10 // of plain text: readers read a chunk for each value that they look up
-	maxLog         = 12      // 4,096 values a chunk (miniblock.rs:MAX_MINIBLOCK_VALUES)
+	chunkBytes     = 8 << 10  // of fixed-width values and of text to be compressed, about
+	textChunkBytes = 4 << 10  // of plain text: readers read a chunk for each value that they look up
+	wideChunkBytes = 16 << 10 // of wide text to be compressed
+	wideMost       = 12 << 10 // the widest value of text to be compressed in chunks
+	maxLog         = 12       // 4,096 values a chunk (miniblock.rs:MAX_MINIBLOCK_VALUES)
 	maxChunk21     = 32 << 10
 	maxRun         = 255
 	miniPad        = 0xFE
@@ -42,12 +44,8 @@ type miniValues struct {
 	dictionaryBytes []byte
 }
 
-// miniPage writes small values in chunks that readers decode one by one.
-func (w *writer) miniPage() (*enc21pb.PageLayout, [][]byte, error) {
-	v, err := w.miniValues()
-	if err != nil {
-		return nil, nil, err
-	}
+// miniPage writes values in chunks that readers decode one by one.
+func (w *writer) miniPage(v *miniValues) (*enc21pb.PageLayout, [][]byte, error) {
 	l := &enc21pb.MiniBlockLayout{
 		ValueCompression: v.encoding, Layers: w.sh.proto(), NumBuffers: uint64(v.buffers), NumItems: uint64(w.values.N),
 		HasLargeChunk: w.minor >= 2, Dictionary: v.dictionary, NumDictionaryItems: uint64(v.dictionaryItems),
@@ -228,10 +226,16 @@ func (c *chunker) index() []byte {
 	return out
 }
 
-// miniValues chooses the encoding of the values.
-func (w *writer) miniValues() (*miniValues, error) {
+// miniValues chooses the encoding of the values; nil if there is none that wide ones gain by.
+func (w *writer) miniValues(wide bool) (*miniValues, error) {
 	if v, err := w.dictionary(); v != nil || err != nil {
 		return v, err
+	}
+	switch {
+	case w.t.Kind == encoding.Bytes && wide:
+		return w.wideText()
+	case wide:
+		return nil, nil //nolint:nilnil // to be zipped
 	}
 	switch w.t.Kind {
 	case encoding.Bytes:
@@ -365,19 +369,38 @@ func (w *writer) textValues() (*miniValues, error) {
 	if len(w.values.Data) < compressFrom {
 		return plain, nil
 	}
+	packed := w.packedText(chunkBytes)
+	pays, err := w.compresses(packed)
+	if err != nil || !pays {
+		return plain, err
+	}
+	return packed, nil
+}
+
+// wideText lays out text of wide values, as long as two of them fit into the largest chunk of 2.1, if compression pays: one
+// by one, values shrink much less. nil if not.
+func (w *writer) wideText() (*miniValues, error) {
+	if len(w.values.Data) < compressFrom || w.widest() > wideMost {
+		return nil, nil //nolint:nilnil // to be zipped
+	}
+	packed := w.packedText(wideChunkBytes)
+	if pays, err := w.compresses(packed); err != nil || !pays {
+		return nil, err
+	}
+	return packed, nil
+}
+
+// packedText compresses each chunk of about so many bytes.
+func (w *writer) packedText(limit int) *miniValues {
 	const scheme = enc21pb.CompressionScheme_COMPRESSION_ALGORITHM_ZSTD
-	packed := &miniValues{encoding: generalEncoding(scheme, plain.encoding), buffers: 1, log: w.textLog(chunkBytes), append: func(from, to int) ([][]byte, error) {
+	enc := generalEncoding(scheme, variableEncoding(w.t.OffsetBits))
+	return &miniValues{encoding: enc, buffers: 1, log: w.textLog(limit), append: func(from, to int) ([][]byte, error) {
 		b, err := w.codec.Compress(scheme, w.textChunk(from, to))
 		if err != nil {
 			return nil, fmt.Errorf("compress text: %w", err)
 		}
 		return [][]byte{b}, nil
 	}}
-	pays, err := w.compresses(packed)
-	if err != nil || !pays {
-		return plain, err
-	}
-	return packed, nil
 }
 
 // compresses tries chunks from all over the page: they must shrink by a tenth.
@@ -402,7 +425,7 @@ func (w *writer) textSize(from, to int) int {
 	return (to-from+1)*w.t.OffsetBits/8 + w.values.Offsets[to] - w.values.Offsets[from]
 }
 
-// textLog gives each chunk as many values as keep it small. No value is wide (see wideValue), so that two always do.
+// textLog gives each chunk as many values as keep it small, but two at least.
 func (w *writer) textLog(limit int) func(int) int {
 	return func(from int) int {
 		log := maxLog

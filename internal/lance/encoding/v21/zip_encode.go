@@ -10,10 +10,10 @@ import (
 	"lancekeeper/internal/lance/lancepb/enc21pb"
 )
 
-// bigValue and bigPage are the sizes from which official writers compress each zipped value by itself
-// (lance-encoding src/compression.rs).
+// Sizes from which it is tried to compress each zipped value by itself. Official writers do from values of 32 KiB on
+// (lance-encoding src/compression.rs), and have a symbol table for smaller ones.
 const (
-	bigValue = 32 << 10
+	bigValue = 1 << 10
 	bigPage  = 32 << 10
 )
 
@@ -122,6 +122,9 @@ func (w *writer) zipStrings() (*encoding.Values, *enc21pb.CompressiveEncoding, e
 		return w.values, plain, nil
 	}
 	const scheme = enc21pb.CompressionScheme_COMPRESSION_ALGORITHM_ZSTD
+	if pays, err := w.valuesCompress(scheme); err != nil || !pays {
+		return w.values, plain, err
+	}
 	packed := &encoding.Values{N: w.values.N, Offsets: make([]int, 1, w.values.N+1)}
 	for i := range w.values.N {
 		if w.null == nil || !w.null[i] {
@@ -137,6 +140,22 @@ func (w *writer) zipStrings() (*encoding.Values, *enc21pb.CompressiveEncoding, e
 		return w.values, plain, nil
 	}
 	return packed, generalEncoding(scheme, plain), nil
+}
+
+// valuesCompress tries some values from all over the page: together they must shrink by a tenth.
+func (w *writer) valuesCompress(scheme enc21pb.CompressionScheme) (bool, error) {
+	const samples = 16
+	plain, packed := 0, 0
+	for i := range samples {
+		value := w.value(i * w.values.N / samples)
+		b, err := w.codec.Compress(scheme, value)
+		if err != nil {
+			return false, fmt.Errorf("compress a value: %w", err)
+		}
+		plain += len(value)
+		packed += len(b)
+	}
+	return packed <= plain-plain/10, nil
 }
 
 // zipWidth is the bytes of a zipped fixed-width value: item validity, then items.
