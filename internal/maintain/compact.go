@@ -16,6 +16,7 @@ import (
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/txn"
 	"lancekeeper/internal/ledger"
+	"lancekeeper/internal/lock"
 )
 
 // maxRounds bounds how often a pass plans anew after a lost race or a fragment set aside. What is left then is for the next.
@@ -157,9 +158,14 @@ func decoding(err error) bool {
 
 // commitTask offers a verified rewrite for commit.
 func (p *pass) commitTask(ctx context.Context, task compact.Task, out *compact.Output, attempt ledger.Attempt) taskEnd {
+	claimed := false
 	rewrite := commit.Rewrite{UUID: attempt.TransactionUUID, ReadVersion: attempt.ReadVersion, Groups: []commit.Group{out.Group}}
 	result, err := commit.Commit(ctx, p.store, rewrite, commit.Options{
-		Guard:  func(ctx context.Context, target uint64) error { return p.guard(ctx, attempt, target) },
+		Guard: func(ctx context.Context, target uint64) error {
+			err := p.guard(ctx, attempt, target)
+			claimed = claimed || err == nil
+			return err
+		},
 		Writer: "lancekeeper", WriterVersion: p.keeper.Version, Clock: p.store.Now,
 	})
 	c := &p.res.Compaction
@@ -184,8 +190,12 @@ func (p *pass) commitTask(ctx context.Context, task compact.Task, out *compact.O
 		p.discard(ctx, attempt)
 		return taskLost
 	}
-	// Unknown outcome, lost lease, replaced dataset, or no answer: nothing is deleted, the ledger keeps the attempt.
 	p.failCompaction(err)
+	if !claimed && (errors.Is(err, lock.ErrLost) || errors.Is(err, ledger.ErrFenced)) {
+		// Nobody else looks after these files any more, and they were never offered.
+		p.discard(ctx, attempt)
+	}
+	// Unknown outcome, replaced dataset, or no answer: nothing is deleted, the ledger keeps the attempt.
 	return taskStop
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/ledger"
 	"lancekeeper/internal/lock"
@@ -16,6 +17,9 @@ import (
 // fail keeps the error that ended a pass before its steps.
 func (p *pass) fail(err error) {
 	outcome, fault := judge(err)
+	if errors.Is(err, lance.ErrUnsupported) {
+		p.unsupported++
+	}
 	p.res.Outcome = Worst(p.res.Outcome, outcome)
 	if p.res.Error == nil {
 		p.res.Error = fault
@@ -47,7 +51,7 @@ func (p *pass) finish(ctx context.Context) Result {
 
 // settleLate looks once more at rewrites of earlier passes: a version that came meanwhile may have decided them.
 func (p *pass) settleLate(ctx context.Context) {
-	if p.store != nil && len(p.entry.Attempts) > 0 && p.lease.Check(ctx) == nil {
+	if p.store != nil && len(p.entry.Attempts) > 0 {
 		p.settle(ctx)
 	}
 }
@@ -196,7 +200,7 @@ func (p *pass) sample(r Result) metrics.Sample {
 		Skipped: r.Outcome == Skipped, Failed: r.Outcome == Failed, Duration: p.keeper.Now().Sub(p.began),
 		VersionsRemoved: int64(r.Pruning.VersionsRemoved), RowsDropped: r.Compaction.RowsDropped,
 		BytesReclaimed: r.Pruning.BytesReclaimed, BytesWritten: r.Compaction.BytesWritten,
-		CommitConflicts: r.Compaction.Conflicts, SkippedFragments: r.Compaction.SkippedFragments, Unsupported: p.unsupported,
+		CommitConflicts: r.Compaction.Conflicts, SkippedFragments: r.Compaction.SkippedFragments, Unsupported: p.unsupported + len(p.bad),
 	}}
 	for _, n := range r.Pruning.FilesRemoved {
 		s.Pass.FilesRemoved += n

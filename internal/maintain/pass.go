@@ -42,7 +42,8 @@ type pass struct {
 	commits    int       // versions that this pass made
 	added      int64     // objects that it added with them
 
-	unsupported int // things left alone because they are not understood
+	unsupported int                 // things left alone because they are not understood, beside
+	bad         map[uint64]struct{} // expired versions that stay because they are damaged or not understood
 	pace        budget.Estimator
 
 	res Result
@@ -56,7 +57,7 @@ type pass struct {
 }
 
 func newPass(k *Keeper, t Target) *pass {
-	p := &pass{keeper: k, target: t, began: k.Now(), log: k.Log.With(slog.String("table", t.URI)), avoid: map[uint64]string{}}
+	p := &pass{keeper: k, target: t, began: k.Now(), log: k.Log.With(slog.String("table", t.URI)), avoid: map[uint64]string{}, bad: map[uint64]struct{}{}}
 	p.res = Result{Dataset: t.URI, Outcome: OK, Policy: t.Settings.Policy, Findings: []Finding{}}
 	p.res.Compaction = Compaction{Outcome: OK, Skipped: []SkippedFragment{}}
 	p.res.Pruning = Pruning{Outcome: OK, FilesRemoved: map[string]int64{}, Kept: []KeptVersion{}, Left: []LeftFiles{}}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"lancekeeper/internal/lance"
 	"lancekeeper/internal/prune"
 )
 
@@ -74,7 +75,22 @@ func (p *pass) planPruning(ctx context.Context) (*prune.Plan, error) {
 	p.res.Pruning.Kept = kept(plan.Kept)
 	p.res.Pruning.KeptVersions = len(plan.Kept)
 	p.res.Pruning.Left = left(plan.Left)
+	for _, k := range plan.Bad {
+		p.noteBad(k)
+	}
 	return plan, nil
+}
+
+// noteBad counts and names an expired version that stays because it is damaged or not understood, once however often a pass
+// plans.
+func (p *pass) noteBad(k prune.Kept) {
+	if _, known := p.bad[k.Version]; known {
+		return
+	}
+	p.bad[k.Version] = struct{}{}
+	if len(p.bad) <= maxNamed {
+		p.find("version", fmt.Sprintf("version %d has expired and stays: %s", k.Version, k.Reason))
+	}
 }
 
 // listedBefore fills in what the dataset held when the pass began, from the first listing, which came after compaction.
@@ -104,7 +120,8 @@ func (p *pass) notePruned(plan *prune.Plan, r *prune.Result) {
 	}
 	for _, k := range r.Bad {
 		out.Kept = append(out.Kept, KeptVersion{Version: k.Version, Reason: k.Reason})
-		p.unsupported++
+		out.KeptVersions++
+		p.noteBad(k)
 	}
 	if r.Unproven.Files > 0 {
 		out.Left = append(out.Left, LeftFiles{Path: "", Files: r.Unproven.Files, Bytes: r.Unproven.Bytes, Reason: r.Unproven.Reason})
@@ -142,6 +159,9 @@ func left(list []prune.Left) []LeftFiles {
 // failPruning keeps the first thing that went wrong with pruning.
 func (p *pass) failPruning(err error) {
 	outcome, fault := judge(err)
+	if errors.Is(err, lance.ErrUnsupported) {
+		p.unsupported++
+	}
 	p.log.Warn("pruning", slog.String("outcome", string(outcome)), slog.Any("err", err))
 	out := &p.res.Pruning
 	out.Outcome = Worst(out.Outcome, outcome)

@@ -17,6 +17,9 @@ import (
 // claim needs a record in the ledger, which the fence refuses.
 func (p *pass) settle(ctx context.Context) {
 	for _, attempt := range p.entry.Attempts {
+		if err := p.lease.Check(ctx); err != nil {
+			return // whoever has it settles them
+		}
 		verdict := commit.Theirs
 		if attempt.Target != 0 {
 			var err error
@@ -32,13 +35,20 @@ func (p *pass) settle(ctx context.Context) {
 		case commit.Theirs:
 			p.discard(ctx, attempt)
 		case commit.Absent, commit.Unknown:
+			if verdict == commit.Absent && attempt.Target < p.version.Number {
+				// A clean-up has removed that version, whoever made it, and nothing will settle it any more. Files of it that
+				// no version names go as all such files do, when they are old.
+				p.entry = p.entry.WithoutAttempt(attempt.TransactionUUID)
+				continue
+			}
 			// It may still be committed as the version that it claimed; the next version, ours or anybody's, settles it.
 			p.log.Info("rewrite of an earlier pass is still open", slog.Uint64("version", attempt.Target))
 		}
 	}
 }
 
-// discard deletes the files of a rewrite that is known lost and takes it off the ledger's books.
+// discard deletes the files of a rewrite that is known lost and takes it off the ledger's books. It needs no lease: their names
+// are nobody else's, and no version will ever name them.
 func (p *pass) discard(ctx context.Context, attempt ledger.Attempt) {
 	late, cancel := p.late(ctx)
 	defer cancel()
@@ -55,13 +65,10 @@ func (p *pass) late(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, p.keeper.Margin/3))
 }
 
-// remove deletes files of our own making, in one batch, under the lease.
+// remove deletes files of our own making, in one batch.
 func (p *pass) remove(ctx context.Context, files []string) error {
 	if len(files) == 0 {
 		return nil
-	}
-	if err := p.lease.Check(ctx); err != nil {
-		return fmt.Errorf("before removing the files of a lost rewrite: %w", err)
 	}
 	failed, err := p.store.Delete(ctx, files)
 	for _, f := range failed {

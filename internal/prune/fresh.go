@@ -84,11 +84,12 @@ func (p *Plan) checkExpired(ctx context.Context, store objstore.Store) error {
 		}
 		if stays != "" {
 			bad[v.Number] = struct{}{}
-			p.Kept = append(p.Kept, Kept{Version: v.Number, Reason: stays})
+			p.Bad = append(p.Bad, Kept{Version: v.Number, Reason: stays})
 			continue
 		}
 		p.proofs[v.Number] = proofs[i]
 	}
+	p.Kept = append(p.Kept, p.Bad...)
 	p.drop(bad)
 	return nil
 }

@@ -70,6 +70,7 @@ type Left struct {
 type Plan struct {
 	Latest     uint64
 	Kept       []Kept
+	Bad        []Kept            // those of Kept that have expired, and stay because they are damaged or not understood
 	Expired    []dataset.Version // that will go, ascending
 	Old        []objstore.Object // files that no retained version names, past the unverified age
 	Left       []Left
