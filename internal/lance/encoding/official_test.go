@@ -60,6 +60,13 @@ func TestOfficialReaderReadsOurPages(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range []string{"int64", "utf8"} {
+		typ := encodingtest.Types()[name]
+		b := encodingtest.Block(typ, encodingtest.Mixed, 30_000, 0.1, false, 1)
+		for minor := range 3 {
+			add(fmt.Sprintf("%s/mixed/2.%d/rows=%d", name, minor, b.Rows), minor, typ, "", b)
+		}
+	}
 	for minor := 1; minor <= 2; minor++ {
 		for _, name := range []string{"int64", "bool", "utf8", "vector3"} {
 			typ := encodingtest.Types()[name]

@@ -3,6 +3,7 @@ package v21
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 
 	"lancekeeper/internal/lance/encoding"
 	"lancekeeper/internal/lance/lancepb/enc21pb"
@@ -16,10 +17,31 @@ const (
 	indexBits       = 32
 )
 
+// sampleSize is the values looked at before a large page is searched for equal ones.
+const sampleSize = 8 << 10
+
+// hardlyRepeats guesses from a sample of a large page that nearly all values differ: some 40,000 distinct ones pass.
+func (w *writer) hardlyRepeats() bool {
+	if w.values.N < 8*sampleSize {
+		return false
+	}
+	r := rand.New(rand.NewPCG(uint64(w.values.N), 0)) // the same choice for the same page
+	seen := make(map[string]struct{}, sampleSize)
+	looked := 0
+	for range sampleSize {
+		i := r.IntN(w.values.N)
+		if w.null == nil || !w.null[i] {
+			looked++
+			seen[string(w.value(i))] = struct{}{}
+		}
+	}
+	return len(seen) > looked*9/10
+}
+
 // dictionary returns the values as indices where many are equal and that is smaller; nil where it is not.
 func (w *writer) dictionary() (*miniValues, error) {
 	n := w.values.N
-	if n < dictionaryFrom || !w.mayRepeat() {
+	if n < dictionaryFrom || !w.mayRepeat() || w.hardlyRepeats() {
 		return nil, nil //nolint:nilnil // no dictionary is no error
 	}
 	most := min(n/2, dictionaryMost)
