@@ -37,7 +37,20 @@ func (p *Plan) Explain(ctx context.Context, store objstore.Store) (files []File,
 			delete(p.young, o.Key)
 		}
 	}
+	if len(p.Expired) == 0 {
+		dead, err := v.owed(ctx)
+		if err != nil {
+			return nil, Left{}, fmt.Errorf("prove what an earlier pass left: %w", err)
+		}
+		for _, o := range dead {
+			files = append(files, File{Key: o.Key, Size: o.Size, Reason: "an earlier pass proved that only expired versions name it"})
+			delete(p.young, o.Key)
+		}
+	}
 	for _, o := range p.Old {
+		if p.working.names(o.Key) {
+			continue // of a version that turned out not to be understood
+		}
 		reason := fmt.Sprintf("no version that stays names it, and it is older than %s", p.policy.UnverifiedAge)
 		if dataset.Classify(o.Key) == dataset.Temporary {
 			reason = "unfinished, and older than " + p.policy.UnverifiedAge.String()

@@ -95,11 +95,11 @@ type Plan struct {
 	indexFiles map[string]map[string]struct{} // young index files, by `_indices/<uuid>/`
 }
 
-// after is the first listed version behind some that are listed, which are not all.
-func (p *Plan) after(versions []dataset.Version) dataset.Version {
+// after are the listed versions behind some that are listed.
+func (p *Plan) after(versions []dataset.Version) []dataset.Version {
 	last := versions[len(versions)-1].Number
 	i, _ := slices.BinarySearchFunc(p.listed, last+1, func(v dataset.Version, n uint64) int { return cmp.Compare(v.Number, n) })
-	return p.listed[i]
+	return p.listed[i:]
 }
 
 // isRetained says whether a listed version stays, so that the working set has what it names.
@@ -147,6 +147,10 @@ func MakePlan(ctx context.Context, in Input) (*Plan, error) {
 	for _, name := range in.Owed {
 		p.owed[name] = struct{}{}
 	}
+	before, _, err := dataset.Latest(ctx, in.Store)
+	if err != nil {
+		return nil, fmt.Errorf("find the latest version: %w", err)
+	}
 	l, err := p.list(ctx, in.Store)
 	if err != nil {
 		return nil, err
@@ -158,10 +162,18 @@ func MakePlan(ctx context.Context, in Input) (*Plan, error) {
 	p.Latest = p.listed[len(p.listed)-1].Number
 	var retained []dataset.Version
 	p.Kept, retained, p.Expired = retention(p.listed, p.refs.Pinned(), in.Policy, in.Now)
-	if err := p.read(ctx, in.Store, retained); err != nil {
+	// A version that came while the names were listed may name files in folders that had been listed by then.
+	newer := len(retained)
+	for newer > 0 && retained[newer-1].Number > before.Number {
+		newer--
+	}
+	if err := p.read(ctx, in.Store, retained[:newer]); err != nil {
 		return nil, err
 	}
 	if err := p.seen(l); err != nil {
+		return nil, err
+	}
+	if err := p.read(ctx, in.Store, retained[newer:]); err != nil {
 		return nil, err
 	}
 	branches, err := dataset.BranchManifests(ctx, in.Store)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -11,7 +13,6 @@ import (
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/indexmeta"
-	"lancekeeper/internal/lance/manifest"
 	"lancekeeper/internal/lance/txn"
 	"lancekeeper/internal/objstore"
 )
@@ -54,9 +55,9 @@ func newProver(p *Plan, store objstore.Store) *prover {
 }
 
 // chunk takes in versions that are about to go, and returns the young files that nothing names any more once they are gone.
-// boundary is the first listed version behind them. Versions that turn out damaged or not understood are returned as bad: they
+// behind are the listed versions that follow them. Versions that turn out damaged or not understood are returned as bad: they
 // stay, and so does what they name as far as that can be read.
-func (v *prover) chunk(ctx context.Context, versions []dataset.Version, boundary dataset.Version) (dead []objstore.Object, bad map[uint64]string, err error) {
+func (v *prover) chunk(ctx context.Context, versions, behind []dataset.Version) (dead []objstore.Object, bad map[uint64]string, err error) {
 	bad = map[uint64]string{}
 	if len(v.plan.young) == 0 {
 		return nil, bad, nil
@@ -76,10 +77,25 @@ func (v *prover) chunk(ctx context.Context, versions []dataset.Version, boundary
 			bad[version.Number] = err.Error()
 		}
 	}
-	still, err := v.named(ctx, boundary)
+	still, err := v.named(ctx, behind)
 	if err != nil {
 		return nil, nil, err
 	}
+	return v.dead(still), bad, nil
+}
+
+// owed gives out what an earlier pass proved and could not finish, where no version goes in this one.
+func (v *prover) owed(ctx context.Context) ([]objstore.Object, error) {
+	still, err := v.named(ctx, v.plan.listed)
+	if err != nil {
+		return nil, err
+	}
+	return v.dead(still), nil
+}
+
+// dead gives out what is proven and neither named by what is retained nor by still.
+func (v *prover) dead(still *working) []objstore.Object {
+	var dead []objstore.Object
 	for key := range v.proven {
 		if v.plan.working.names(key) || still.names(key) {
 			continue
@@ -87,7 +103,7 @@ func (v *prover) chunk(ctx context.Context, versions []dataset.Version, boundary
 		dead = append(dead, v.plan.young[key])
 		delete(v.proven, key)
 	}
-	return dead, bad, nil
+	return dead
 }
 
 // proofs reads those of the versions that were not read before.
@@ -137,38 +153,32 @@ func (v *prover) take(ctx context.Context, version dataset.Version, proof *datas
 			return fmt.Errorf("read the transaction of version %d: %w", version.Number, err)
 		}
 	}
+	var keys, indices []string
 	if t != nil {
-		var keys, indices []string
 		keys, indices, complete = txn.Added(t)
-		for _, key := range keys {
-			v.prove(key)
-		}
-		for _, id := range indices {
-			v.proveIndex(id)
-		}
-		v.prove(txn.Key(t.GetReadVersion(), t.GetUuid()))
+		keys = append(keys, txn.Key(t.GetReadVersion(), t.GetUuid()))
 	}
-	if complete && !gap {
-		return nil
-	}
-	if m == nil {
-		var err error
-		if m, err = dataset.ReadManifest(ctx, v.store, version); err != nil {
-			return fmt.Errorf("read version %d whole: %w", version.Number, err)
-		}
-	}
-	return v.takeManifest(version, m)
-}
-
-func (v *prover) takeManifest(version dataset.Version, m *manifest.Manifest) error {
 	files := dataset.NewFiles()
-	if err := files.Add(version.Key, m); err != nil {
-		return fmt.Errorf("files of version %d: %w", version.Number, err)
+	if !complete || gap {
+		var err error
+		if m == nil {
+			m, err = dataset.ReadManifest(ctx, v.store, version)
+		}
+		switch {
+		case errors.Is(err, objstore.ErrNotExist): // another clean-up was faster
+		case err != nil:
+			return fmt.Errorf("read version %d whole: %w", version.Number, err)
+		default:
+			if err := files.Add(version.Key, m); err != nil {
+				return fmt.Errorf("files of version %d: %w", version.Number, err)
+			}
+		}
 	}
-	for key := range files.Keys {
+	// A version that turned out damaged proves nothing, since it stays.
+	for _, key := range slices.AppendSeq(keys, maps.Keys(files.Keys)) {
 		v.prove(key)
 	}
-	for id := range files.Indices {
+	for _, id := range slices.AppendSeq(indices, maps.Keys(files.Indices)) {
 		v.proveIndex(id)
 	}
 	return nil
@@ -194,18 +204,23 @@ func (v *prover) proveIndex(id string) {
 	}
 }
 
-// named is what a version names; everything where it can't be read, since it stays then.
-func (v *prover) named(ctx context.Context, version dataset.Version) (*working, error) {
-	w := &working{files: dataset.NewFiles()}
-	if v.plan.isRetained(version.Number) {
-		return w, nil // part of the working set already
+// named is what the first of some listed versions names; one that is gone, or damaged, tells nothing and is passed over.
+func (v *prover) named(ctx context.Context, listed []dataset.Version) (*working, error) {
+	for _, version := range listed {
+		w := &working{files: dataset.NewFiles()}
+		if v.plan.isRetained(version.Number) {
+			return w, nil // part of the working set already
+		}
+		m, err := dataset.ReadManifest(ctx, v.store, version)
+		if err == nil {
+			err = w.files.Add(version.Key, m)
+		}
+		switch {
+		case err == nil:
+			return w, nil
+		case !decoding(err) && !errors.Is(err, objstore.ErrNotExist):
+			return nil, fmt.Errorf("read version %d, the first that stays for now: %w", version.Number, err)
+		}
 	}
-	m, err := dataset.ReadManifest(ctx, v.store, version)
-	if err != nil {
-		return nil, fmt.Errorf("read version %d, the first that stays for now: %w", version.Number, err)
-	}
-	if err := w.files.Add(version.Key, m); err != nil {
-		return nil, fmt.Errorf("files of version %d: %w", version.Number, err)
-	}
-	return w, nil
+	return &working{files: dataset.NewFiles()}, nil
 }

@@ -61,7 +61,7 @@ type sweep struct {
 	hooks  Hooks
 	prover *prover
 	result *Result
-	carry  []objstore.Object // proven dead, but a version that may name them could not be removed: they stay in the journal
+	carry  []objstore.Object // proven dead, but they, or a version that may name them, could not be removed: they stay in the journal
 	gone   int               // versions of plan.Expired that were dealt with
 	old    int               // files of plan.Old that were dealt with
 	done   int64
@@ -116,29 +116,25 @@ func (s *sweep) chunk(ctx context.Context, versions []dataset.Version) error {
 		s.carry = append(s.carry, dead...)
 		return nil
 	}
-	if _, err := s.remove(ctx, dead); err != nil {
-		return err
-	}
-	return s.journal(ctx, slices.Concat(s.carry, s.still(dead)))
+	return s.finish(ctx, dead)
 }
 
 // finishOwed removes what an earlier pass wrote down and could not finish, where no version goes in this one.
 func (s *sweep) finishOwed(ctx context.Context) error {
-	var dead []objstore.Object
-	first := s.plan.listed[0]
-	still, err := s.prover.named(ctx, first)
+	dead, err := s.prover.owed(ctx)
 	if err != nil {
 		return err
 	}
-	for key := range s.prover.proven {
-		if !s.plan.working.names(key) && !still.names(key) {
-			dead = append(dead, s.plan.young[key])
-		}
-	}
+	return s.finish(ctx, dead)
+}
+
+// finish removes what is written down; what could not be removed stays in the journal.
+func (s *sweep) finish(ctx context.Context, dead []objstore.Object) error {
 	if _, err := s.remove(ctx, dead); err != nil {
 		return err
 	}
-	return s.journal(ctx, s.still(dead))
+	s.carry = append(s.carry, s.still(dead)...)
+	return s.journal(ctx, s.carry)
 }
 
 // sweepOld removes what is past the unverified age. No listed version that is not retained is left then, or it is damaged.
