@@ -240,6 +240,9 @@ func (p *pass) setAside(fragments []uint64, err error) {
 		p.unsupported++
 		return
 	}
+	for _, id := range fragments {
+		p.failed[id] = err.Error()
+	}
 	p.entry = p.entry.AttemptFailed(p.keeper.Now(), fragments, err.Error())
 	p.failCompaction(err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 
 	"lancekeeper/internal/lance"
@@ -219,6 +220,17 @@ func (p *pass) sample(r Result) metrics.Sample {
 		}
 	}
 	return s
+}
+
+// aside is how many fragments are left alone because their rewrite failed or died. Those that an index covers, or that are not
+// understood, are not among them.
+func (p *pass) aside() int {
+	all := maps.Clone(p.entry.Quarantined(p.keeper.Now()))
+	if all == nil {
+		all = map[uint64]string{}
+	}
+	maps.Copy(all, p.failed)
+	return len(all)
 }
 
 // notHeld ends a pass that did not get the lock. Held by another it is skipped, which changes no gauge; any other reason is a

@@ -48,7 +48,8 @@ type pass struct {
 
 	res Result
 
-	avoid map[uint64]string // fragments not to be tried again in this pass, with the reason
+	avoid  map[uint64]string // fragments not to be tried again in this pass, with the reason
+	failed map[uint64]string // those of them whose rewrite failed
 
 	mu    sync.Mutex
 	step  string
