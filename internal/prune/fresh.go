@@ -49,6 +49,9 @@ func (p *Plan) newVersions(ctx context.Context, store objstore.Store) error {
 	if latest.Number < p.known {
 		return fmt.Errorf("the latest version is %d and was %d: %w", latest.Number, p.known, ErrChanged)
 	}
+	if latest.Number == p.Latest && latest.ETag != p.listed[len(p.listed)-1].ETag {
+		return fmt.Errorf("the latest version %d is another than was listed, so the dataset was made anew: %w", latest.Number, ErrChanged)
+	}
 	var versions []dataset.Version
 	for n := p.known + 1; n <= latest.Number; n++ {
 		versions = append(versions, dataset.Version{Number: n, Key: manifest.Key(n, p.scheme)})

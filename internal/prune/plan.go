@@ -198,12 +198,13 @@ type listing struct {
 	detached []dataset.Version
 	files    []objstore.Object // all but attached and detached manifests
 	nested   dataset.NestedRoots
-	seen     map[string]struct{} // keys of data and deletion files; index ids
+	seen     map[string]struct{}  // keys of data and deletion files; index ids
+	newest   map[string]time.Time // by index id: the youngest file, since a build writes its folder for long and it goes as one
 }
 
 // list reads all names first: what is committed after it can only add references, never candidates.
 func (p *Plan) list(ctx context.Context, store objstore.Store) (*listing, error) {
-	l := &listing{nested: dataset.NestedRoots{}, seen: map[string]struct{}{}}
+	l := &listing{nested: dataset.NestedRoots{}, seen: map[string]struct{}{}, newest: map[string]time.Time{}}
 	for o, err := range store.List(ctx, "", "") {
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", store.URI(), err)
@@ -243,6 +244,9 @@ func (p *Plan) take(l *listing, o objstore.Object) error {
 	case dataset.IndexFile:
 		id, _ := dataset.IndexID(o.Key)
 		l.seen[indexmeta.Folder+id] = struct{}{}
+		if o.Modified.After(l.newest[id]) {
+			l.newest[id] = o.Modified
+		}
 	case dataset.Foreign, dataset.ManifestStaging, dataset.Temporary, dataset.Transaction, dataset.Sidecar, dataset.Reference:
 	}
 	l.files = append(l.files, o)
@@ -337,13 +341,17 @@ func (p *Plan) divide(l *listing) {
 			leave(o, o.Key, "a manifest of a version that is not there yet: another commit protocol may be in use")
 			continue
 		}
-		if age := p.now.Sub(o.Modified); age >= p.policy.UnverifiedAge {
+		modified := o.Modified
+		if id, ok := dataset.IndexID(o.Key); ok {
+			modified = l.newest[id]
+		}
+		if age := p.now.Sub(modified); age >= p.policy.UnverifiedAge {
 			p.Old = append(p.Old, o)
 			continue
 		}
 		p.young[o.Key] = o
 		p.group(class, o.Key)
-		p.expires(o.Modified.Add(p.policy.UnverifiedAge))
+		p.expires(modified.Add(p.policy.UnverifiedAge))
 	}
 	for _, k := range p.Kept {
 		if !k.Until.IsZero() {
