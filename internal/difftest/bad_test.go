@@ -51,9 +51,9 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestDamagedFilesStopCompaction: a data or deletion file that cannot be read fails the pass by name, and the rows that
-// the official engine still reads stay as they are.
-func TestDamagedFilesStopCompaction(t *testing.T) {
+// TestDamagedFilesAreSetAside: a data or deletion file that cannot be read fails the pass by name. Its fragment stays as it is,
+// and the others are compacted around it.
+func TestDamagedFilesAreSetAside(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"data", "_deletions"} {
 		t.Run(folder, func(t *testing.T) {
@@ -64,7 +64,11 @@ func TestDamagedFilesStopCompaction(t *testing.T) {
 			require.Equal(t, 1, code, said)
 			require.NotNil(t, results[0].Error)
 			require.Contains(t, results[0].Error.Message+results[0].Error.Object, named)
-			require.Equal(t, results[0].Before.Version, results[0].After.Version, "nothing is committed")
+			require.Len(t, results[0].Compaction.Skipped, 1)
+			require.Contains(t, results[0].Compaction.Skipped[0].Reason, named)
+			require.Less(t, results[0].After.Fragments, results[0].Before.Fragments)
+			require.FileExists(t, filepath.Join(uri, folder, named))
+			require.Empty(t, Files(t, uri).Missing)
 		})
 	}
 }

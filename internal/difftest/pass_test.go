@@ -19,6 +19,7 @@ type passCase struct {
 	ordered   bool // the rows keep their order as a whole
 	kept      int  // listed versions after the pass, the latest among them
 	untouched bool // compaction leaves everything alone and says why
+	readOnly  bool // the official engines do not go on using it: too many rows to do so in good time
 }
 
 func passCases() []passCase {
@@ -49,7 +50,7 @@ func passCases() []passCase {
 		}
 		cases = append(cases, passCase{
 			name: "types, 100,000 rows, " + version, recipe: "types",
-			args: append([]string{"--rows", "100000"}, at...), fragments: 1, ordered: true, kept: 1,
+			args: append([]string{"--rows", "100000"}, at...), fragments: 1, ordered: true, kept: 1, readOnly: true,
 		})
 	}
 	return cases
@@ -103,7 +104,9 @@ func passOver(t *testing.T, c passCase) {
 	again := keep.good(t, made.URI)
 	require.Equal(t, a.Version, again.After.Version, "an idle pass commits nothing")
 	require.Zero(t, again.Pruning.VersionsRemoved)
-	Use(t, made.URI)
+	if !c.readOnly {
+		Use(t, made.URI)
+	}
 }
 
 // only returns the one table of a dump.

@@ -55,10 +55,11 @@ type pass struct {
 	step  string
 	known ledger.Entry // the entry as last saved, for the watchdog
 	over  bool         // the watchdog has given up on the pass: it must not do anything any more
+	final *Result      // as reported; nil before
 }
 
 func newPass(k *Keeper, t Target) *pass {
-	p := &pass{keeper: k, target: t, began: k.Now(), log: k.Log.With(slog.String("table", t.URI)), avoid: map[uint64]string{}, bad: map[uint64]struct{}{}}
+	p := &pass{keeper: k, target: t, began: k.Now(), log: k.Log.With(slog.String("table", t.URI)), avoid: map[uint64]string{}, failed: map[uint64]string{}, bad: map[uint64]struct{}{}}
 	p.res = Result{Dataset: t.URI, Outcome: OK, Policy: t.Settings.Policy, Findings: []Finding{}}
 	p.res.Compaction = Compaction{Outcome: OK, Skipped: []SkippedFragment{}}
 	p.res.Pruning = Pruning{Outcome: OK, FilesRemoved: map[string]int64{}, Kept: []KeptVersion{}, Left: []LeftFiles{}}
@@ -84,6 +85,8 @@ func (p *pass) run(ctx context.Context) Result {
 		p.fail(err)
 		return p.finish(ctx)
 	}
+	p.entry = p.entry.Measured(p.keeper.Now(), p.version.Number, 0, 0) // so that the gauge grows even if this pass has no end
+	p.publish()
 	p.begin("settle")
 	p.settle(ctx)
 	if p.target.Settings.Compact {

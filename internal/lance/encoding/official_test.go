@@ -48,7 +48,7 @@ func TestOfficialReaderReadsOurPages(t *testing.T) {
 	}
 	for name, typ := range encodingtest.Types() {
 		for _, shape := range encodingtest.Shapes() {
-			for _, rows := range []int{1, 64, 1025, 9000} {
+			for _, rows := range []int{1, 1025} {
 				if rows*typ.Width() > 1<<18 || shape.Heavy() && (typ.Kind != encoding.Bytes || rows > 1025) {
 					continue
 				}
@@ -76,7 +76,7 @@ func TestOfficialReaderReadsOurPages(t *testing.T) {
 			}
 			add(name+"/long lists", minor, typ, "l", encodingtest.Lists(typ, 1, 20_000, 3))
 			add(name+"/empty lists", minor, typ, "l", encodingtest.Lists(typ, 40, 1, 1000))
-			add(name+"/very many empty lists", minor, typ, "l", encodingtest.Lists(typ, 70_000, 2, 1))
+			add(name+"/very many empty lists", minor, typ, "l", encodingtest.Lists(typ, 20_000, 2, 1))
 		}
 	}
 	judge(t, cases)
