@@ -138,11 +138,11 @@ func TestFoldersComeAndGo(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	var group sync.WaitGroup
-	for writer := range 4 {
+	for writer := range 8 {
 		group.Go(func() {
-			for i := range 100 {
+			for i := range 200 {
 				key := fmt.Sprintf("_indices/a/b/%d-%d", writer, i)
-				if err := s.PutIfAbsent(t.Context(), key, nil); err != nil {
+				if err := s.Put(t.Context(), key, nil); err != nil {
 					t.Errorf("%s: %v", key, err)
 				}
 				if failed, err := s.Delete(t.Context(), []string{key}); err != nil || len(failed) > 0 {

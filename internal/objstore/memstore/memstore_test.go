@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"lancekeeper/internal/objstore"
-	"lancekeeper/internal/objstore/faultstore"
 	"lancekeeper/internal/objstore/memstore"
-	"lancekeeper/internal/objstore/meterstore"
 	"lancekeeper/internal/objstore/storetest"
 )
 
@@ -20,8 +18,6 @@ func TestContract(t *testing.T) {
 			s.Unordered()
 			return s
 		},
-		"metered": func(*testing.T) objstore.Store { return meterstore.New(memstore.New("mem://m", time.Now)) },
-		"faults":  func(*testing.T) objstore.Store { return faultstore.New(memstore.New("mem://f", time.Now)) },
 		"sub": func(t *testing.T) objstore.Store {
 			t.Helper()
 			outer := memstore.New("mem://s", time.Now)

@@ -43,15 +43,15 @@ func TestDeleteErrorsOfKeys(t *testing.T) {
 			names[i] = o.Key
 		}
 		asked = append(asked, strings.Join(names, ","))
-		answer := "<DeleteResult>"
+		faults := map[string]string{}
 		for key, code := range map[string]string{
 			"root/denied": "AccessDenied", "root/slow": "SlowDown", "root/once": "InternalError", "root/gone": "NoSuchKey",
 		} {
 			if slices.Contains(names, key) && (key != "root/once" || tries == 1) {
-				answer += "<Error><Key>" + key + "</Key><Code>" + code + "</Code><Message>for a test</Message></Error>"
+				faults[key] = code
 			}
 		}
-		say(http.StatusOK, answer+"</DeleteResult>")(r)
+		failKeys(faults)(r)
 	}}
 	failed, err := serve(t, web, Options{}).Delete(t.Context(), []string{"fine", "denied", "slow", "once", "gone"})
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestDeleteOfNamesThatXMLCantCarry(t *testing.T) {
 	t.Parallel()
 	web := &server{always: func(r *reply) {
 		if r.request.Method == http.MethodPost {
-			failKeys("AccessDenied", "root/<&>")(r)
+			failKeys(map[string]string{"root/<&>": "AccessDenied"})(r)
 			return
 		}
 		say(http.StatusNoContent, "")(r)
@@ -165,7 +165,7 @@ func TestDeleteCutOffBetweenAttempts(t *testing.T) {
 	store := serve(t, web, Options{})
 	store.firstPause = maxBackoff
 	web.always = func(r *reply) {
-		failKeys("SlowDown", "root/a")(r)
+		failKeys(map[string]string{"root/a": "SlowDown"})(r)
 		cancel()
 	}
 	_, err := store.Delete(ctx, []string{"a"})

@@ -106,19 +106,22 @@ func TestBodiesThatBreakOff(t *testing.T) {
 // TestBodyThatStalls is given up and asked for again, though the caller's context has no end.
 func TestBodyThatStalls(t *testing.T) {
 	t.Parallel()
-	stalls := func(r *reply) {
-		r.Header().Set("Content-Length", "10")
-		_, _ = io.WriteString(r, "01234")
-		_ = http.NewResponseController(r.ResponseWriter).Flush()
-		<-r.request.Context().Done()
+	stallsAfter := func(some string) func(*reply) {
+		return func(r *reply) {
+			r.Header().Set("Content-Length", "10")
+			r.WriteHeader(http.StatusOK)
+			_, _ = io.WriteString(r, some)
+			_ = http.NewResponseController(r.ResponseWriter).Flush()
+			<-r.request.Context().Done()
+		}
 	}
-	web := &server{script: []func(*reply){stalls}, always: say(200, "0123456789")}
+	web := &server{script: []func(*reply){stallsAfter(""), stallsAfter("01234")}, always: say(200, "0123456789")}
 	store := serve(t, web, Options{})
 	store.stall = 50 * time.Millisecond
 	data, _, err := store.Get(t.Context(), "a")
 	require.NoError(t, err)
 	require.Equal(t, "0123456789", string(data))
-	web.always = stalls
+	web.always = stallsAfter("0")
 	_, _, err = store.Get(t.Context(), "a")
 	require.ErrorIs(t, err, errStalled)
 	require.NotErrorIs(t, err, context.Canceled, "the caller cancelled nothing")

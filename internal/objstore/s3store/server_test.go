@@ -154,11 +154,11 @@ type batch struct {
 }
 
 // failKeys answers a DeleteObjects with an error for each of these keys.
-func failKeys(code string, keys ...string) func(*reply) {
+func failKeys(codes map[string]string) func(*reply) {
 	return func(r *reply) {
 		var answer strings.Builder
 		answer.WriteString("<DeleteResult>")
-		for _, key := range keys {
+		for key, code := range codes {
 			answer.WriteString("<Error><Key>")
 			_ = xml.EscapeText(&answer, []byte(key))
 			fmt.Fprintf(&answer, "</Key><Code>%s</Code><Message>for a test</Message></Error>", code)

@@ -205,7 +205,14 @@ func TestBrokenUploadIsAborted(t *testing.T) {
 		always func(*reply)
 		want   error
 	}{
-		"source":    {t.Context(), iotest.ErrReader(errUnclassed), multipart, errUnclassed},
+		"source": {t.Context(), iotest.ErrReader(errUnclassed), multipart, errUnclassed},
+		"source, and no abort": {t.Context(), iotest.ErrReader(errUnclassed), func(r *reply) {
+			if r.request.Method == http.MethodDelete {
+				refuse(403, "AccessDenied")(r)
+				return
+			}
+			multipart(r)
+		}, errUnclassed},
 		"truncated": {t.Context(), iotest.ErrReader(io.ErrUnexpectedEOF), multipart, io.ErrUnexpectedEOF},
 		"cancelled": {ctx, io.MultiReader(iotest.ErrReader(io.EOF), cancels(cancel), io.LimitReader(zeros{}, 20<<20)), multipart, context.Canceled},
 		"denied": {t.Context(), strings.NewReader(""), func(r *reply) {
