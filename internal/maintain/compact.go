@@ -191,7 +191,7 @@ func (p *pass) commitTask(ctx context.Context, task compact.Task, out *compact.O
 		return taskLost
 	}
 	p.failCompaction(err)
-	if !claimed && (errors.Is(err, lock.ErrLost) || errors.Is(err, ledger.ErrFenced)) {
+	if !claimed && (errors.Is(err, lock.ErrLost) || errors.Is(err, ledger.ErrFenced) || errors.Is(err, errGivenUp)) {
 		// Nobody else looks after these files any more, and they were never offered.
 		p.discard(ctx, attempt)
 	}

@@ -125,26 +125,16 @@ func (p *pass) record(ctx context.Context) {
 	}
 	latest := p.version.Number
 	if latest > 0 {
-		p.entry = p.entry.Measured(now, latest, p.oldestNow(), int64(p.listed))
+		p.entry = p.entry.Measured(now, latest, p.oldest, int64(p.listed))
 	}
-	p.entry = p.outcome(p.entry, p.res, latest)
-	p.gauges(p.entry)
+	before := p.entry
+	p.entry = p.outcome(before, p.res, latest)
 	if err := p.save(ctx); err != nil {
+		// Whatever it did: a success that is written nowhere is none, for this pass as for the next.
 		p.fail(fmt.Errorf("record the pass: %w", err))
-		p.entry.ConsecutiveFailures = max(p.entry.ConsecutiveFailures, 1)
-		p.gauges(p.entry)
+		p.entry = p.outcome(before, p.res, latest)
 	}
-}
-
-// oldestNow is the lowest version still listed; 0 where nothing was listed.
-func (p *pass) oldestNow() uint64 {
-	if p.res.Pruning.VersionsRemoved == 0 || p.listed <= 0 {
-		return p.oldest
-	}
-	for _, k := range p.res.Pruning.Kept {
-		return min(k.Version, p.version.Number)
-	}
-	return p.version.Number
+	p.gauges(p.entry)
 }
 
 // outcome adds the end of the pass to an entry.
@@ -179,9 +169,18 @@ func (p *pass) gauges(e ledger.Entry) {
 	p.res.ConsecutiveFailures, p.res.Failures = e.ConsecutiveFailures, e.Failures
 }
 
-// report writes the metrics, and a failed pass to the log at warn with both numbers.
+// report writes the metrics, and a failed pass to the log at warn with both numbers; nothing where the watchdog did already.
 func (p *pass) report() {
 	r := p.res
+	p.mu.Lock()
+	over := p.over
+	if !over {
+		p.final = &r
+	}
+	p.mu.Unlock()
+	if over {
+		return
+	}
 	if r.Outcome == Failed {
 		attributes := []any{slog.String("outcome", string(r.Outcome)), slog.String("err", r.Reason), slog.Int("consecutiveFailures", r.ConsecutiveFailures)}
 		if r.UnreclaimedVersions != nil {
@@ -277,9 +276,12 @@ func (p *pass) abandoned(ctx context.Context, err error, release bool) Result {
 	late, cancel := p.late(ctx)
 	defer cancel()
 	p.mu.Lock()
-	entry, step := p.known, p.step
+	entry, step, final := p.known, p.step, p.final
 	p.over = true
 	p.mu.Unlock()
+	if final != nil {
+		return *final // recorded and reported: what hangs is the release
+	}
 	q := newPass(p.keeper, p.target)
 	q.began, q.step = p.began, step
 	q.fail(err)

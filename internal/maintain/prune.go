@@ -112,6 +112,7 @@ func (p *pass) notePruned(plan *prune.Plan, r *prune.Result) {
 		p.files -= n
 	}
 	p.listed -= r.Versions
+	p.oldest = r.Oldest
 	p.bytes -= r.Bytes
 	out.BytesReclaimed += r.Bytes
 	out.FailedDeletes += len(r.Failed)

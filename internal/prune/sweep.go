@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/manifest"
@@ -41,6 +42,7 @@ type Result struct {
 	Bad       []Kept // expired versions that stay because they are damaged or not understood
 	Unproven  Left   // young files that stay
 	Remaining int    // expired versions that are still there
+	Oldest    uint64 // lowest version that is still listed, as far as is known
 	RestBytes int64  // of files that could go and are still there
 }
 
@@ -278,9 +280,33 @@ func (s *sweep) still(objects []objstore.Object) []objstore.Object {
 	return out
 }
 
+// oldest is the lowest version that is not known to be gone.
+func (s *sweep) oldest() uint64 {
+	expired, listed := s.plan.Expired, s.plan.listed
+	i := 0
+	for i < len(expired) && expired[i].Number == listed[i].Number {
+		i++
+	}
+	lowest := listed[i].Number
+	if s.gone < len(expired) {
+		lowest = min(lowest, expired[s.gone].Number)
+	}
+	for _, k := range s.result.Bad {
+		lowest = min(lowest, k.Version)
+	}
+	for _, f := range s.result.Failed {
+		name := manifest.ParseName(strings.TrimPrefix(f.Key, manifest.Folder))
+		if name.Kind == manifest.Attached {
+			lowest = min(lowest, name.Version)
+		}
+	}
+	return lowest
+}
+
 // rest sums up what is still there.
 func (s *sweep) rest() {
 	r := s.result
+	r.Oldest = s.oldest()
 	r.Remaining = max(0, len(s.plan.Expired)-r.Versions-len(r.Bad))
 	for _, v := range s.plan.Expired[s.gone:] {
 		r.RestBytes += v.Size
