@@ -10,12 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"lancekeeper/internal/dynamo"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/lancetest"
@@ -33,7 +31,7 @@ const (
 	year = 365 * day
 )
 
-// kept is a snapshot of what a store holds, to be compared with later.
+// contents is a snapshot of what a store holds, to be compared with later.
 func contents(t testing.TB, store *memstore.Store) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -379,7 +377,7 @@ func TestA8NamesThatDoNotCompare(t *testing.T) {
 		require.Equal(t, before, contents(t, b.store))
 	})
 	t.Run("missing", func(t *testing.T) {
-		gone := &bench{t: t, store: b.store.Clone(), settings: b.settings, clock: b.clock, book: newBook(), locks: &lockTable{}}
+		gone := &bench{t: t, store: b.store.Clone(), settings: b.settings, clock: b.clock, book: newBook(), locks: newLockTable()}
 		gone.restart()
 		_, err := gone.store.Delete(t.Context(), []string{"data/" + odd})
 		require.NoError(t, err)
@@ -766,7 +764,7 @@ func TestI1LeaseOfADeadHolder(t *testing.T) {
 	b.pass()
 	require.True(t, b.faults.Killed())
 	for _, attribute := range []string{"lease_owner", "lease_token", "lease_expires", "lease_acquired", "lease_generation"} {
-		require.Contains(t, b.locks.item, attribute)
+		require.Contains(t, b.locks.items["table"], attribute)
 	}
 
 	b.restart()
@@ -842,7 +840,7 @@ func pausedAt(t *testing.T, name string, n int, rows []string) {
 func TestI4LockWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "upserts-2.1", time.Minute)
-	b.locks.set(map[string]types.AttributeValue{"lease_owner": dynamo.Text("somebody"), "lease_token": dynamo.Text("t1")})
+	b.locks.byHand()
 	for n := 1; n <= 3; n++ {
 		b.clock.add(10 * day)
 		r := b.pass()
@@ -863,7 +861,7 @@ func TestI6HeldLockChangesNoGauge(t *testing.T) {
 	b.append(1)
 	success := *b.entry().LastSuccess
 	before := contents(t, b.store)
-	b.locks.set(map[string]types.AttributeValue{"lease_owner": dynamo.Text("somebody"), "lease_token": dynamo.Text("t1")})
+	b.locks.byHand()
 	b.metrics.Reset()
 	r := b.pass()
 	require.Equal(t, maintain.Skipped, r.Outcome)

@@ -122,6 +122,9 @@ func (p *pass) openLedger(ctx context.Context) error {
 	}
 	p.entry = entry.Died(p.began)
 	p.publish()
+	if entry.Unfinished != nil {
+		return p.save(ctx) // so that a death is counted even if this pass dies before its next record
+	}
 	return nil
 }
 

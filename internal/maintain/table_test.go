@@ -17,12 +17,16 @@ import (
 	"lancekeeper/internal/objstore/faultstore"
 )
 
-// lockTable is a DynamoDB table as far as the lock goes: one dataset, and the three writes that package lock makes. The
-// expressions themselves are tested against a real one there.
+// lockTable is a DynamoDB table as far as the three writes go that package lock makes. The expressions themselves are tested
+// against a real one there.
 type lockTable struct {
 	mu     sync.Mutex
-	item   map[string]types.AttributeValue
-	faults *faultstore.Store // a killed process writes nothing here either
+	items  map[string]map[string]types.AttributeValue // by dataset
+	faults *faultstore.Store                          // a killed process writes nothing here either
+}
+
+func newLockTable() *lockTable {
+	return &lockTable{items: map[string]map[string]types.AttributeValue{}}
 }
 
 func (l *lockTable) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -31,18 +35,19 @@ func (l *lockTable) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, 
 	if l.faults.Killed() {
 		return nil, faultstore.ErrKilled
 	}
-	value := in.ExpressionAttributeValues
-	owner, token := dynamo.ReadText(l.item, "lease_owner"), dynamo.ReadText(l.item, "lease_token")
-	expires := dynamo.ReadNumber(l.item, "lease_expires")
+	value, dataset := in.ExpressionAttributeValues, dynamo.ReadText(in.Key, dynamo.PartitionKey)
+	item := l.items[dataset]
+	owner, token := dynamo.ReadText(item, "lease_owner"), dynamo.ReadText(item, "lease_token")
+	expires := dynamo.ReadNumber(item, "lease_expires")
 	ours := token != "" && token == dynamo.ReadText(value, ":token")
-	next := maps.Clone(l.item)
+	next := maps.Clone(item)
 	switch expression := *in.UpdateExpression; {
 	case strings.HasPrefix(expression, "SET lease_owner"):
 		ended := dynamo.ReadNumber(value, ":ended")
 		if free := owner == "" && token == ""; !free && !ours && (expires == 0 || expires >= ended) {
-			return nil, &types.ConditionalCheckFailedException{Item: l.item}
+			return nil, &types.ConditionalCheckFailedException{Item: item}
 		}
-		generation := dynamo.ReadNumber(l.item, "lease_generation")
+		generation := dynamo.ReadNumber(item, "lease_generation")
 		if generation == 0 {
 			generation = dynamo.ReadNumber(value, ":seed")
 		}
@@ -51,23 +56,23 @@ func (l *lockTable) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, 
 			"lease_acquired": value[":now"], "lease_generation": dynamo.Unsigned(generation + 1),
 		}
 	case !ours:
-		return nil, &types.ConditionalCheckFailedException{Item: l.item}
+		return nil, &types.ConditionalCheckFailedException{Item: item}
 	case strings.HasPrefix(expression, "SET lease_expires"):
 		next["lease_expires"] = value[":expires"]
 	case strings.HasPrefix(expression, "SET lease_released"):
-		next = map[string]types.AttributeValue{"lease_generation": l.item["lease_generation"]}
+		next = map[string]types.AttributeValue{"lease_generation": item["lease_generation"]}
 	default:
 		return nil, fmt.Errorf("an update that this table does not know: %s", expression)
 	}
-	l.item = next
+	l.items[dataset] = next
 	return &dynamodb.UpdateItemOutput{Attributes: next}, nil
 }
 
-// set makes the lock item by hand.
-func (l *lockTable) set(item map[string]types.AttributeValue) {
+// byHand makes the lock item of the bench's table as a person would, or an older program: without an end.
+func (l *lockTable) byHand() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.item = item
+	l.items["table"] = map[string]types.AttributeValue{"lease_owner": dynamo.Text("somebody"), "lease_token": dynamo.Text("t1")}
 }
 
 // book is a ledger in memory. It keeps entries as text, as the real ones do.

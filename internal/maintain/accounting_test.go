@@ -1,0 +1,411 @@
+package maintain_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lancekeeper/internal/lance/lancetest"
+	"lancekeeper/internal/ledger"
+	"lancekeeper/internal/maintain"
+	"lancekeeper/internal/objstore"
+	"lancekeeper/internal/objstore/faultstore"
+)
+
+// fail has every read of an object denied: opening fails, listing works.
+func (b *bench) fail() maintain.Result {
+	b.t.Helper()
+	b.faults.Hook(func(_ context.Context, op faultstore.Op) error {
+		if op.Kind == "get" {
+			return fmt.Errorf("get %s: %w", op.Key, objstore.ErrDenied)
+		}
+		return nil
+	})
+	r := b.pass()
+	b.restart()
+	require.Equal(b.t, maintain.Failed, r.Outcome)
+	return r
+}
+
+// endEarly runs a pass whose time is over before its first write to the dataset.
+func (b *bench) endEarly() maintain.Result {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	b.faults.Hook(func(_ context.Context, op faultstore.Op) error {
+		if op.Kind == "ledger begin" && op.When == faultstore.After {
+			cancel()
+		}
+		return nil
+	})
+	r := b.keeper().Run(ctx, []maintain.Target{b.target()}).Results[0]
+	b.restart()
+	require.Equal(b.t, maintain.Partial, r.Outcome, r.Reason)
+	return r
+}
+
+// held runs a pass while another holds the lock.
+func (b *bench) held() maintain.Result {
+	b.t.Helper()
+	keeper := b.keeper()
+	lease, err := keeper.Locker.Acquire(b.t.Context(), "table", time.Time{})
+	require.NoError(b.t, err)
+	r := b.pass()
+	require.NoError(b.t, lease.Release(b.t.Context()))
+	require.Equal(b.t, maintain.Skipped, r.Outcome)
+	return r
+}
+
+// Failures add up; any success resets them; what ran out of time, or found the lock held, changes neither.
+func TestFailuresAddUp(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1)
+	type count struct{ row, all int }
+	expect := func(r maintain.Result, want count) {
+		t.Helper()
+		require.Equal(t, want, count{r.ConsecutiveFailures, r.Failures})
+		e := b.entry()
+		require.Equal(t, want, count{e.ConsecutiveFailures, e.Failures})
+	}
+	expect(b.fail(), count{1, 1})
+	expect(b.fail(), count{2, 2})
+	expect(b.endEarly(), count{2, 2})
+	expect(b.held(), count{2, 2})
+	expect(b.fail(), count{3, 3})
+	expect(b.good(), count{0, 3})
+	expect(b.endEarly(), count{0, 3})
+	expect(b.fail(), count{1, 4})
+	expect(b.good(), count{0, 4})
+	outcomes := ""
+	for _, o := range slices.Backward(b.entry().Outcomes) {
+		outcomes += o.Outcome + " "
+	}
+	require.Equal(t, "failed failed partial failed ok partial failed ok ", outcomes)
+}
+
+// The gauge to alert on, in each outcome: before any success the whole backlog; then the versions since the last success,
+// growing in every way to fail, until the next one.
+func TestUnreclaimedVersions(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1, 1)
+	require.Equal(t, uint64(4), *b.fail().UnreclaimedVersions)
+	require.Equal(t, uint64(4), *b.endEarly().UnreclaimedVersions)
+	require.Zero(t, *b.good().UnreclaimedVersions)
+	b.append(1)
+	require.Equal(t, uint64(1), *b.fail().UnreclaimedVersions)
+	b.append(1)
+	b.append(1)
+	require.Equal(t, uint64(3), *b.endEarly().UnreclaimedVersions)
+	require.Nil(t, b.held().UnreclaimedVersions)
+	b.append(1)
+	require.Equal(t, uint64(4), *b.fail().UnreclaimedVersions)
+	last := b.entry().Outcomes[0]
+	require.Equal(t, uint64(4), *last.Unreclaimed)
+	require.Equal(t, "denied", last.Class)
+	r := b.good()
+	require.Zero(t, *r.UnreclaimedVersions)
+	require.Contains(t, b.metrics.String(), `"UnreclaimedVersions":0,`)
+}
+
+// A pass that only rewrites, and one that only prunes, are successes of what they were told to do.
+func TestHalfAPass(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1, 1)
+	b.settings.Prune = false
+	r := b.good()
+	require.Equal(t, 1, r.Compaction.Tasks)
+	require.Zero(t, r.Pruning.VersionsRemoved)
+	require.Len(t, b.numbers(), 5)
+	b.settings.Prune, b.settings.Compact = true, false
+	b.append(1)
+	r = b.good()
+	require.Zero(t, r.Compaction.Tasks)
+	require.Len(t, b.numbers(), 1)
+}
+
+func TestSecondsSinceSuccess(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1)
+	require.InDelta(t, 0, *b.fail().SecondsSinceSuccess, 30, "before any success: since the first pass")
+	b.clock.add(time.Hour)
+	require.InDelta(t, 3600, *b.fail().SecondsSinceSuccess, 30)
+	require.InDelta(t, 0, *b.good().SecondsSinceSuccess, 30)
+	b.clock.add(2 * time.Hour)
+	require.InDelta(t, 7200, *b.endEarly().SecondsSinceSuccess, 30)
+	b.clock.add(time.Hour)
+	require.InDelta(t, 10800, *b.fail().SecondsSinceSuccess, 30)
+	require.InDelta(t, 0, *b.good().SecondsSinceSuccess, 30)
+}
+
+// A failed pass says at warn how many failed in a row and how much is waiting.
+func TestWarning(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1, 1)
+	b.fail()
+	b.logs.Reset()
+	b.fail()
+	var found bool
+	for line := range strings.SplitSeq(strings.TrimSpace(b.logs.String()), "\n") {
+		var record map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
+		if record["msg"] != "pass failed" {
+			continue
+		}
+		found = true
+		require.Equal(t, "WARN", record["level"])
+		require.InDelta(t, 2, record["consecutiveFailures"], 0)
+		require.InDelta(t, 4, record["unreclaimedVersions"], 0)
+		require.Equal(t, b.store.URI(), record["table"])
+		require.Contains(t, record["err"], "access denied")
+	}
+	require.True(t, found, b.logs.String())
+	b.logs.Reset()
+	b.good()
+	require.NotContains(t, b.logs.String(), `"level":"WARN"`)
+}
+
+// A success that could not be written down is none: not in the ledger, not in the gauges.
+func TestSuccessThatIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1)
+	b.settings.Compact = false
+	b.good()
+	b.append(1)
+	b.append(1)
+	b.clock.add(time.Hour)
+	b.metrics.Reset()
+	b.once(func(op faultstore.Op) bool {
+		return op.Kind == "ledger save" && op.When == faultstore.Before && len(b.numbers()) == 1
+	}, func() error { return errors.New("the table does not answer") })
+	b.settings.UnverifiedAge = time.Minute // so that no journal is written
+	r := b.pass()
+	require.Equal(t, maintain.Failed, r.Outcome)
+	require.Contains(t, r.Reason, "the table does not answer")
+	require.Equal(t, 1, r.ConsecutiveFailures)
+	require.Equal(t, uint64(2), *r.UnreclaimedVersions)
+	require.InDelta(t, 3600, *r.SecondsSinceSuccess, 30)
+	require.Contains(t, b.metrics.String(), `"UnreclaimedVersions":2,`)
+	require.NotContains(t, b.metrics.String(), `"UnreclaimedVersions":0`)
+
+	b.restart()
+	b.append(1)
+	r = b.fail()
+	require.Equal(t, uint64(3), *r.UnreclaimedVersions)
+	require.Equal(t, 2, r.ConsecutiveFailures, "the pass before left no record: it counts as died")
+}
+
+// A ledger that does not answer at all: nothing is done without it, and the failure is loud.
+func TestNothingWithoutALedger(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1)
+	before := contents(t, b.store)
+	b.faults.Hook(func(_ context.Context, op faultstore.Op) error {
+		if strings.HasPrefix(op.Kind, "ledger") {
+			return errors.New("the table does not answer")
+		}
+		return nil
+	})
+	r := b.pass()
+	require.Equal(t, maintain.Failed, r.Outcome)
+	require.Equal(t, before, contents(t, b.store))
+	require.Contains(t, b.metrics.String(), `"MaintenanceFailures":1`)
+	require.NotContains(t, b.metrics.String(), `"UnreclaimedVersions":0`)
+	b.restart()
+	b.good()
+}
+
+// A panic is the failure of its pass, and the next dataset is maintained.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"now", "list", "get", "upload", "put", "putIfAbsent", "delete"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b, next := newTable(t, 1, 1, 1), newTable(t, 1, 1)
+			rows := lancetest.Latest(t, b.store)
+			b.settings.Keep = 2
+			met := b.once(func(op faultstore.Op) bool { return op.Kind == kind }, func() error { panic("poison") })
+			doc := b.keeper().Run(t.Context(), []maintain.Target{b.target(), {
+				Key: "next", URI: "mem://next.lance", Settings: b.settings,
+				Open: func(context.Context) (objstore.Store, error) { return next.store, nil },
+			}})
+			require.True(t, *met)
+			require.Equal(t, maintain.Failed, doc.Outcome)
+			require.False(t, doc.Drained)
+			r := doc.Results[0]
+			require.Equal(t, maintain.Failed, r.Outcome)
+			require.Contains(t, r.Reason, "poison")
+			require.Contains(t, r.Reason, "panic in step "+r.Error.Step)
+			require.Equal(t, 1, r.ConsecutiveFailures)
+			require.Equal(t, 1, b.entry().Failures)
+			require.Nil(t, b.entry().Started)
+			require.Equal(t, maintain.OK, doc.Results[1].Outcome)
+			require.Equal(t, 2, strings.Count(b.metrics.String(), "\n"))
+			require.Contains(t, b.logs.String(), "accounting_test.go", "the log says where")
+			if kind != "now" && kind != "list" && kind != "get" {
+				require.Equal(t, uint64(4), *r.UnreclaimedVersions, "what was seen before it")
+			}
+
+			b.restart()
+			b.good() // at once: the lease was released
+			require.Equal(t, rows, lancetest.Latest(t, b.store))
+			require.Empty(t, lancetest.Dead(t, b.store))
+			require.Zero(t, b.entry().ConsecutiveFailures)
+		})
+	}
+}
+
+// A store that hangs and does not heed the context is given up on in time: recorded, reported once, the step named. When it
+// answers after all, what the pass still does comes to nothing.
+func TestHangingStore(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"now", "list", "get", "upload", "put", "putIfAbsent", "delete"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { hang(t, kind) })
+		})
+	}
+}
+
+func hang(t *testing.T, kind string) {
+	t.Helper()
+	b, next := newTable(t, 1, 1, 1), newTable(t, 1, 1)
+	rows := lancetest.Latest(t, b.store)
+	answer := make(chan struct{})
+	answering := sync.OnceFunc(func() { close(answer) })
+	defer answering()
+	hung := false
+	b.faults.Hook(func(_ context.Context, op faultstore.Op) error {
+		if op.Kind == kind && !hung {
+			hung = true
+			<-answer
+		}
+		return nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	doc := b.keeper().Run(ctx, []maintain.Target{b.target(), {
+		Key: "next", URI: "mem://next.lance", Settings: b.settings,
+		Open: func(context.Context) (objstore.Store, error) { return next.store, nil },
+	}})
+	require.NoError(t, ctx.Err(), "each target has its share of the time")
+	r := doc.Results[0]
+	require.Equal(t, maintain.Failed, r.Outcome)
+	require.Contains(t, r.Reason, "step "+r.Error.Step+" did not end in time")
+	require.Equal(t, 1, r.ConsecutiveFailures)
+	require.Equal(t, maintain.OK, doc.Results[1].Outcome)
+	require.Equal(t, 1, strings.Count(b.metrics.String(), `"Dataset":"mem://table.lance"`))
+	e := b.entry()
+	require.Equal(t, 1, e.Failures)
+	require.Nil(t, e.Started)
+
+	answering()
+	synctest.Wait()
+	require.Equal(t, 1, strings.Count(b.metrics.String(), `"Dataset":"mem://table.lance"`), "reported once")
+	require.Equal(t, e.Outcomes, b.entry().Outcomes)
+	require.Equal(t, rows, lancetest.Latest(t, b.store))
+	lancetest.Whole(t, b.store)
+
+	b.restart()
+	b.clock.add(time.Hour)
+	b.good()
+	require.Equal(t, rows, lancetest.Latest(t, b.store))
+	require.Empty(t, lancetest.Dead(t, b.store))
+}
+
+// A pass that died counts as failed with the next one; what killed it twice is set aside.
+func TestDied(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1, 1)
+	rows := lancetest.Latest(t, b.store)
+	for range 2 {
+		b.faults.Hook(func(_ context.Context, op faultstore.Op) error {
+			if op.Kind == "upload" {
+				b.faults.KillAt(op.Mutation+1, faultstore.Before)
+			}
+			return nil
+		})
+		b.pass()
+		require.True(t, b.faults.Killed())
+		require.NotNil(t, b.entry().Started, "begun, and never recorded")
+		b.restart()
+		b.clock.add(time.Hour)
+	}
+	r := b.good()
+	require.Equal(t, 2, r.Failures)
+	require.Equal(t, 3, r.Compaction.SkippedFragments)
+	require.Contains(t, r.Compaction.Skipped[0].Reason, "2 died")
+	require.Zero(t, r.Compaction.Tasks)
+	require.Len(t, b.numbers(), 1, "everything else is done meanwhile")
+	require.Equal(t, rows, lancetest.Latest(t, b.store))
+	died := 0
+	for _, o := range b.entry().Outcomes {
+		if o.Class == ledger.ClassDied {
+			died++
+		}
+	}
+	require.Equal(t, 2, died)
+
+	b.clock.add(25 * time.Hour)
+	r = b.good()
+	require.Equal(t, 1, r.Compaction.Tasks, "tried once more after a day")
+	require.Equal(t, rows, lancetest.Latest(t, b.store))
+	require.Empty(t, lancetest.Dead(t, b.store))
+}
+
+// Another pass at once goes on where the one before stopped, and its result is the sum of all.
+func TestUntilDrained(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1, 1)
+	b.settings.UntilDrained = true
+	stuck := b.version(2).Key
+	tries := 0
+	b.faults.Hook(func(_ context.Context, op faultstore.Op) error {
+		if op.Kind == "delete" && op.Key == stuck && op.When == faultstore.Before {
+			if tries++; tries == 1 {
+				return objstore.KeyError{Key: op.Key, Code: "SlowDown", Err: objstore.ErrThrottled}
+			}
+		}
+		return nil
+	})
+	r := b.pass()
+	require.Equal(t, maintain.Failed, r.Outcome)
+	require.Equal(t, 1, tries, "a failure is not tried again at once")
+	require.Equal(t, "throttled", r.Error.Class)
+	require.Equal(t, 1, r.Pruning.FailedDeletes)
+	require.Equal(t, 1, r.Remaining.Versions)
+	require.False(t, r.Drained)
+	r = b.good()
+	require.True(t, r.Drained)
+	require.Equal(t, 1, r.Pruning.VersionsRemoved)
+	require.Empty(t, lancetest.Dead(t, b.store))
+}
+
+// A dry run says what a pass would do, and writes nothing: no object, no lock, no ledger, no metrics.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "upserts-2.1", time.Minute)
+	b.settings.DryRun = true
+	before := contents(t, b.store)
+	r := b.good()
+	require.Equal(t, before, contents(t, b.store))
+	require.Empty(t, b.metrics.String())
+	require.Empty(t, b.locks.items)
+	require.Empty(t, b.book.entries)
+	require.Zero(t, b.faults.Mutations())
+	require.Len(t, r.Compaction.Plan, 1)
+	require.NotEmpty(t, r.Pruning.Plan.Files)
+	require.Equal(t, len(b.numbers())-1, len(r.Pruning.Plan.Versions))
+
+	b.settings.DryRun, b.settings.Compact = false, false
+	done := b.good()
+	require.Equal(t, len(r.Pruning.Plan.Versions), done.Pruning.VersionsRemoved)
+	require.Len(t, before, len(b.store.Keys())+len(r.Pruning.Plan.Files))
+}
