@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
@@ -50,11 +51,18 @@ func openSources(ctx context.Context, store objstore.Store, task Task, columns [
 	sources := make([]*source, len(task.Fragments))
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(openParallel)
+	var held atomic.Int64
 	for i, f := range task.Fragments {
 		group.Go(func() error {
 			s, err := openSource(inner, store, f, columns)
 			if err != nil {
 				return blame(inner, f.GetId(), err)
+			}
+			for _, r := range s.files {
+				if content := r.Held(); held.Add(content) > keep {
+					r.Shed()
+					held.Add(r.Held() - content)
+				}
 			}
 			sources[i] = s
 			return nil
@@ -62,15 +70,6 @@ func openSources(ctx context.Context, store objstore.Store, task Task, columns [
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err //nolint:wrapcheck // names the fragment already
-	}
-	var held int64
-	for _, s := range sources {
-		for _, r := range s.files {
-			if held+r.Held() > keep {
-				r.Shed()
-			}
-			held += r.Held()
-		}
 	}
 	return sources, nil
 }
