@@ -168,11 +168,11 @@ func (w *walk) entry(entry fs.DirEntry, prefix string, folders *[]string) error 
 		*folders = append(*folders, key+"/")
 		return nil
 	case !entry.Type().IsRegular(), key <= w.startAfter, objstore.CheckKey(key) != nil:
-		return nil
+		return nil //nolint:nilerr // no object of ours, whatever is wrong with its name
 	}
 	info, err := entry.Info()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil //nolint:nilerr // it vanished
+		return nil // it vanished while the folder was read
 	}
 	if err != nil {
 		return classify(err)

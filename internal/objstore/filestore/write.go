@@ -45,7 +45,7 @@ func (s *Store) Upload(ctx context.Context, key string, r io.Reader) (int64, err
 }
 
 // createAttempts: the clean-up of empty folders can take a folder away just before the first file is in it.
-const createAttempts = 5
+const createAttempts = 32
 
 // write fills a temporary file beside the final name, makes it durable, and publishes it.
 func (s *Store) write(ctx context.Context, key string, r io.Reader, publish func(from, to string) error) (int64, error) {
@@ -79,30 +79,46 @@ func (s *Store) create(folder string) (*os.File, string, error) {
 	}
 	temporary := filepath.Join(folder, temporaryPrefix+hex.EncodeToString(id[:]))
 	for attempt := 1; ; attempt++ {
-		err := s.makeFolder(folder)
+		there := s.nearest(folder)
+		err := s.root.MkdirAll(folder, 0o777)
 		var f *os.File
 		if err == nil {
 			f, err = s.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		}
+		if err == nil {
+			if err = s.syncBetween(there, folder); err == nil {
+				return f, temporary, nil
+			}
+			_ = f.Close()
+			_ = s.root.Remove(temporary)
+		}
 		if attempt == createAttempts || !errors.Is(err, fs.ErrNotExist) {
-			return f, temporary, err
+			return nil, "", err
 		}
 	}
 }
 
-// makeFolder makes a folder and those above it, each durable in the one above: a file is only as durable as its path.
-func (s *Store) makeFolder(folder string) error {
-	if _, err := s.root.Lstat(folder); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return err
+// nearest is the deepest folder at or above this one that is there.
+func (s *Store) nearest(folder string) string {
+	for folder != "." {
+		if _, err := s.root.Lstat(folder); err == nil {
+			break
+		}
+		folder = filepath.Dir(folder)
 	}
-	above := filepath.Dir(folder)
-	if err := s.makeFolder(above); err != nil {
-		return err
+	return folder
+}
+
+// syncBetween makes new folders durable, each in the one above, up to one that was there: a file is only as durable as its path.
+// With a file in the lowest none of them can be taken away meanwhile.
+func (s *Store) syncBetween(there, folder string) error {
+	for folder != there {
+		folder = filepath.Dir(folder)
+		if err := s.syncFolder(folder); err != nil {
+			return err
+		}
 	}
-	if err := s.root.Mkdir(folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return s.syncFolder(above)
+	return nil
 }
 
 // fill writes all of r, makes it durable and closes.
