@@ -13,6 +13,7 @@ import (
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/indexmeta"
+	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/txn"
 	"lancekeeper/internal/objstore"
 )
@@ -157,6 +158,9 @@ func (v *prover) take(ctx context.Context, version dataset.Version, proof *datas
 	if t != nil {
 		keys, indices, complete = txn.Added(t)
 		keys = append(keys, txn.Key(t.GetReadVersion(), t.GetUuid()))
+		if _, restore := t.GetOperation().(*lancepb.Transaction_Restore_); restore {
+			complete = false // it brings back what versions that are long gone had brought
+		}
 	}
 	files := dataset.NewFiles()
 	if !complete || gap {

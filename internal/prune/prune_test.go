@@ -173,6 +173,17 @@ func TestProof(t *testing.T) {
 			y.lose(b.Key)
 			return file
 		}, true},
+		"by a restore of what is gone": {func(y *yard) string {
+			a := y.append(3)
+			file := y.names(a)[0]
+			b := y.delete(0, 1, 2)
+			lancetest.Restore(y.t, y.store, a)
+			y.append(2)
+			y.delete(0, 1, 2)
+			y.lose(a.Key, "_versions/18446744073709551614.manifest")
+			require.Equal(y.t, b.Number, y.numbers()[0])
+			return file
+		}, true},
 		"by nothing: a gap swallowed it": {func(y *yard) string {
 			y.append(2)
 			b := y.append(3)
