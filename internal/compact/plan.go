@@ -62,8 +62,16 @@ func Supported(m *manifest.Manifest) error {
 	if indexmeta.System(m.Indices, indexmeta.ReuseIndexName) != nil {
 		return lance.Unsupported("index", "fragment reuse index", "")
 	}
-	if _, err := schema.Columns(m.GetFields()); err != nil {
+	columns, err := schema.Columns(m.GetFields())
+	if err != nil {
 		return fmt.Errorf("schema: %w", err)
+	}
+	if _, minor, _ := manifest.FileVersion(m); minor == 0 {
+		for _, c := range columns {
+			if c.Nested() {
+				return lance.Unsupported("column", "with lists or structs in file version 2.0", "column "+c.Name)
+			}
+		}
 	}
 	return nil
 }

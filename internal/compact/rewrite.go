@@ -130,7 +130,7 @@ func (w *rewriter) fragment(ctx context.Context, out *Output, name string, skip,
 }
 
 func (w *rewriter) columnsTo(ctx context.Context, to io.Writer, hashes []uint64, skip, rows uint64) error {
-	file, err := datafile.NewWriter(to, w.minor, proto.CloneOf(w.schema))
+	file, err := datafile.NewWriter(to, w.minor, proto.CloneOf(w.schema), len(w.columns))
 	if err != nil {
 		return fmt.Errorf("begin the file: %w", err)
 	}
@@ -149,9 +149,9 @@ func (w *rewriter) columnsTo(ctx context.Context, to io.Writer, hashes []uint64,
 
 // column writes one column and returns the hash of its values as they were read.
 func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int, skip, rows uint64) (uint64, error) {
-	t := w.columns[column].Type
+	t, layers := w.columns[column].Type, w.columns[column].Layers
 	hasher := encoding.NewHasher(t)
-	builder := encoding.NewBuilder(t, 1)
+	builder := encoding.NewBuilder(t, len(layers))
 	var written uint64
 	flush := func() error {
 		n := builder.Rows()
@@ -167,7 +167,7 @@ func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int
 	}
 	err := inOrder(ctx, pieces(w.sources, column, skip, rows), w.memory, func(ctx context.Context, p piece) (*encoding.Block, error) {
 		w.read.Add(p.bytes() / 2)
-		return p.read(ctx, t)
+		return p.read(ctx, t, layers)
 	}, func(b *encoding.Block) error {
 		if b == nil {
 			return nil

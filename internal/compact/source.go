@@ -94,11 +94,16 @@ func openSource(ctx context.Context, store objstore.Store, f *lancepb.DataFragme
 		}
 		s.files = append(s.files, r)
 	}
+	missing := map[int32]bool{} // by top-level field: whether the fragment has none of it
 	for _, c := range columns {
 		p, err := s.find(c)
 		if err != nil {
 			return nil, err
 		}
+		if before, known := missing[c.Top]; known && before != (p.file < 0) {
+			return nil, lance.Unsupported("column", "of which a part was added later", "column "+c.Name)
+		}
+		missing[c.Top] = p.file < 0
 		s.columns = append(s.columns, p)
 	}
 	return s, nil
@@ -122,6 +127,9 @@ func (s *source) find(c schema.Column) (place, error) {
 		column := int(file.GetColumnIndices()[at])
 		if column < 0 || column >= s.files[i].Columns() {
 			return place{}, lance.Corrupt(key, "column %q should be column %d of %d", c.Name, column, s.files[i].Columns())
+		}
+		if s.files[i].Minor() == 0 && c.Nested() {
+			return place{}, lance.Unsupported("column", "with lists or structs in file version 2.0", "column "+c.Name)
 		}
 		found = place{file: i, column: column}
 	}
@@ -200,7 +208,7 @@ func (p piece) bytes() int64 {
 }
 
 // read gives the wanted live rows of the piece; nil if there are none.
-func (p piece) read(ctx context.Context, t encoding.Type) (*encoding.Block, error) {
+func (p piece) read(ctx context.Context, t encoding.Type, layers []encoding.Layer) (*encoding.Block, error) {
 	s := p.source
 	if p.page < 0 {
 		n := p.to - p.from
@@ -210,7 +218,7 @@ func (p piece) read(ctx context.Context, t encoding.Type) (*encoding.Block, erro
 		if n == 0 {
 			return nil, nil //nolint:nilnil // nothing is wanted
 		}
-		return encoding.Nulls(t, n), nil
+		return encoding.Nulls(t, layers, n), nil
 	}
 	at := s.columns[p.column]
 	block, err := s.files[at.file].ReadPage(ctx, at.column, p.page, t)

@@ -157,10 +157,51 @@ def types(job):
 
 @recipe
 def unsupported(job):
-    """A list column, which is pruned but not rewritten."""
-    for i in range(6):
-        job.write(pa.table({"id": pa.array([i], pa.int64()), "list": pa.array([[i] * i], pa.list_(pa.int32()))}))
-    job.open().delete("id = 2")
+    """A dictionary column, which a rewrite leaves alone."""
+    for i in range(4):
+        job.write(pa.table({"id": pa.array([i], pa.int64()), "kind": pa.array(["a"], pa.utf8()).dictionary_encode()}))
+    job.open().delete("id = 1")
+
+
+def nested_table(rng, n, start, storage):
+    """Lists, structs and (from 2.2) maps, one in the other, with nulls and empty lists at every level."""
+    def some(value):
+        return None if storage != "2.0" and rng.random() < 0.2 else value()  # 2.0 has no null structs
+    def items(value, most=4):
+        return [value() for _ in range(rng.choice((0, 1, rng.randint(0, most))))]
+    def number():
+        return some(lambda: rng.randint(-9, 10**6))
+    def text():
+        return some(lambda: rng.choice(("", "red", "a longer text " * rng.randint(1, 30))))
+    point = pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.float64()), pa.field("label", pa.utf8())])
+    def a_point():
+        return some(lambda: {"x": number(), "y": some(rng.random), "label": text()})
+    columns = {"numbers": (pa.list_(pa.int32()), lambda: some(lambda: items(number))),
+               "many": (pa.list_(pa.int64()), lambda: some(lambda: items(number, 400))),
+               "texts": (pa.large_list(pa.utf8()), lambda: some(lambda: items(text))),
+               "flags": (pa.list_(pa.bool_()), lambda: some(lambda: items(lambda: some(lambda: rng.random() < 0.5)))),
+               "lists": (pa.list_(pa.list_(pa.int16())), lambda: some(lambda: items(lambda: some(lambda: items(lambda: some(lambda: rng.randint(0, 99))))))),
+               "point": (point, a_point), "points": (pa.list_(point), lambda: some(lambda: items(a_point))),
+               "deep": (pa.struct([pa.field("inner", pa.struct([pa.field("texts", pa.list_(pa.utf8())), pa.field("n", pa.int8())]))]),
+                        lambda: some(lambda: {"inner": some(lambda: {"texts": some(lambda: items(text)), "n": some(lambda: rng.randint(0, 99))})})),
+               "vectors": (pa.list_(pa.list_(pa.float32(), 3)), lambda: some(lambda: items(lambda: some(lambda: [rng.random() for _ in range(3)]))))}
+    if storage >= "2.2":
+        columns["map"] = (pa.map_(pa.utf8(), pa.int64()), lambda: some(lambda: [(f"key {i}", number()) for i in range(rng.randint(0, 3))]))
+    out = {"id": pa.array(range(start, start + n), pa.int64())}
+    for name, (kind, value) in columns.items():
+        out[name] = pa.array([value() for _ in range(n)], kind)
+    return pa.table(out)
+
+
+@recipe
+def nested(job):
+    """Lists, structs and maps, in fragments of --rows rows, of one row, and without deleted rows."""
+    at = 0
+    for n in (job.o.rows, 1, 1, 40, job.o.rows):
+        job.write(nested_table(job.rng, n, at, job.o.storage))
+        at += n
+    job.open().delete("id % 5 = 1")
+    job.write(nested_table(job.rng, 3, at, job.o.storage))
 
 
 @recipe

@@ -27,17 +27,17 @@ type Writer struct {
 	rows    []uint64 // per column, so far
 }
 
-// NewWriter begins a file of version 2.minor whose columns are the fields of the schema, one each.
-func NewWriter(w io.Writer, minor int, schema *lancepb.Schema) (*Writer, error) {
+// NewWriter begins a file of version 2.minor with so many columns: one for each leaf of the schema, in the order of its fields.
+func NewWriter(w io.Writer, minor int, schema *lancepb.Schema, columns int) (*Writer, error) {
 	if minor < 0 || minor > 2 {
 		return nil, lance.Unsupported("file version", fmt.Sprintf("2.%d", minor), "")
 	}
-	out := &Writer{w: w, minor: minor, schema: schema, rows: make([]uint64, len(schema.GetFields()))}
+	out := &Writer{w: w, minor: minor, schema: schema, rows: make([]uint64, columns)}
 	columnEncoding, err := direct(urlColumnEncoding, []byte{0x0a, 0x00}) // values{}
 	if err != nil {
 		return nil, err
 	}
-	for range schema.GetFields() {
+	for range columns {
 		out.columns = append(out.columns, &filepb.ColumnMetadata{Encoding: columnEncoding})
 	}
 	return out, nil

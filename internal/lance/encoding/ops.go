@@ -1,5 +1,7 @@
 package encoding
 
+import "slices"
+
 // Drop returns the rows that are not dead, in order; dead is asked once for each row, in order. The result shares memory with
 // b only when no row is dead: then it is b.
 func Drop(t Type, b *Block, dead func(row int) bool) (*Block, error) {
@@ -33,16 +35,26 @@ func Drop(t Type, b *Block, dead func(row int) bool) (*Block, error) {
 	return builder.Take(builder.Rows())
 }
 
-// Nulls returns rows that are all null, of a column without lists and structs.
-func Nulls(t Type, rows int) *Block {
-	b := &Block{Rows: rows, Layers: []Layer{NullableItem}, Def: make([]uint16, rows), Values: Values{N: rows}}
-	for i := range b.Def {
-		b.Def[i] = 1
+// Nulls returns rows that are all null at the top, of a column with the given structural layers.
+func Nulls(t Type, layers []Layer, rows int) *Block {
+	b := &Block{Rows: rows, Layers: slices.Clone(layers), Def: slices.Repeat([]uint16{1}, rows)}
+	lists, slots := uint16(0), rows
+	for i, l := range layers {
+		list, _, _ := l.traits()
+		b.Layers[i] = layerOf(list, i == len(layers)-1, false)
+		if list {
+			lists++
+			slots = 0 // no value lies below a list that is not there
+		}
 	}
+	if lists > 0 {
+		b.Rep = slices.Repeat([]uint16{lists}, rows)
+	}
+	b.Values.N = slots
 	if t.Kind == Bytes {
-		b.Values.Offsets = make([]int, rows+1)
+		b.Values.Offsets = make([]int, slots+1)
 	} else {
-		b.Values.Fixed = make([]byte, rows*t.Width())
+		b.Values.Fixed = make([]byte, slots*t.Width())
 	}
 	return b
 }

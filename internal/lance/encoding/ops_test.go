@@ -215,7 +215,16 @@ func TestOtherLayersAreRefused(t *testing.T) {
 func TestNullsAreNull(t *testing.T) {
 	t.Parallel()
 	for name, typ := range encodingtest.Types() {
-		require.Equal(t, "~\n~\n~\n", encodingtest.RowText(t, typ, encoding.Nulls(typ, 3)), name)
+		for _, layers := range [][]encoding.Layer{
+			{encoding.AllValidItem}, {encoding.AllValidItem, encoding.AllValidItem}, {encoding.AllValidItem, encoding.AllValidList},
+			{encoding.AllValidItem, encoding.AllValidList, encoding.AllValidItem}, {encoding.AllValidItem, encoding.AllValidList, encoding.AllValidList},
+		} {
+			nulls := encoding.Nulls(typ, layers, 3)
+			require.Equal(t, "~\n~\n~\n", encodingtest.RowText(t, typ, nulls), "%s %v", name, layers)
+			builder := encoding.NewBuilder(typ, len(layers))
+			require.NoError(t, builder.Append(nulls), "%s %v", name, layers)
+			require.Equal(t, 3, builder.Rows())
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"lancekeeper/internal/lance/datafile"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/encoding/encodingtest"
 	"lancekeeper/internal/lance/indexmeta"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/manifest"
@@ -133,7 +134,7 @@ func columnValues(t testing.TB, store objstore.Store, f *lancepb.DataFragment, c
 			for page := range r.PageRows(column) {
 				block, err := r.ReadPage(t.Context(), column, page, c.Type)
 				require.NoError(t, err)
-				values = append(values, Texts(c.Type, block)...)
+				values = append(values, texts(t, c, block)...)
 			}
 			return values
 		}
@@ -145,7 +146,16 @@ func columnValues(t testing.TB, store objstore.Store, f *lancepb.DataFragment, c
 	return values
 }
 
-// Texts are the values of a block, each as text.
+// texts are the rows of a block, each as text.
+func texts(t testing.TB, c schema.Column, b *encoding.Block) []string {
+	t.Helper()
+	if !c.Nested() {
+		return Texts(c.Type, b)
+	}
+	return strings.Split(strings.TrimSuffix(encodingtest.RowText(t, c.Type, b), "\n"), "\n")
+}
+
+// Texts are the values of a block of a column without lists and structs, each as text.
 func Texts(t encoding.Type, b *encoding.Block) []string {
 	out := make([]string, b.Rows)
 	width, items := t.Width(), t.Items()

@@ -128,7 +128,7 @@ func WriteData(t testing.TB, store objstore.Store, m *manifest.Manifest, ids ...
 	_, minor, known := manifest.FileVersion(m)
 	require.True(t, known)
 	var out bytes.Buffer
-	w, err := datafile.NewWriter(&out, minor, &lancepb.Schema{Fields: m.GetFields()})
+	w, err := datafile.NewWriter(&out, minor, &lancepb.Schema{Fields: m.GetFields()}, len(columns))
 	require.NoError(t, err)
 	file := &lancepb.DataFile{Path: uuid.NewString() + ".lance", FileMajorVersion: 2, FileMinorVersion: uint32(minor)}
 	for i, c := range columns {

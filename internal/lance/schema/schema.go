@@ -14,54 +14,134 @@ import (
 // blobKey marks a binary column whose bytes lie outside its pages (lance-arrow src/lib.rs:BLOB_META_KEY).
 const blobKey = "lance-encoding:blob"
 
+// Metadata and names that mark what can't be rewritten as plain columns.
+const (
+	packedKey    = "lance-encoding:packed"
+	extensionKey = "ARROW:extension:name"
+	blobV2       = "lance.blob.v2"
+)
+
 // Column is one leaf column of a table.
 type Column struct {
 	Field    int32  // id of the field
 	Name     string // dotted path from the top
 	Type     encoding.Type
-	Nullable bool
+	Layers   []encoding.Layer // structural layers, innermost first, each without nulls: the leaf, then lists and structs around it
+	Top      int32            // id of the top-level field
+	Nullable bool             // of the top-level field
 }
 
-// Columns lists the columns of a schema in the order of its fields. ErrUnsupported, naming column and type, for the first
-// one of a type that can't be rewritten here.
+// Nested says whether a column lies within lists or structs.
+func (c Column) Nested() bool { return len(c.Layers) > 1 }
+
+// Columns lists the leaf columns of a schema in the order of its fields. ErrUnsupported, naming column and type, for the
+// first one of a type that can't be rewritten here.
 func Columns(fields []*lancepb.Field) ([]Column, error) {
-	columns := make([]Column, 0, len(fields))
-	seen := make(map[int32]struct{}, len(fields))
+	t := &tree{children: map[int32][]*lancepb.Field{}, seen: map[int32]struct{}{}}
 	for _, f := range fields {
-		if f.GetId() < 0 {
-			return nil, lance.Corrupt("", "column %q has id %d", f.GetName(), f.GetId())
-		}
-		if _, twice := seen[f.GetId()]; twice {
-			return nil, lance.Corrupt("", "two columns have id %d", f.GetId())
-		}
-		seen[f.GetId()] = struct{}{}
-		t, err := columnType(f)
-		if err != nil {
+		if err := t.add(f); err != nil {
 			return nil, err
 		}
-		columns = append(columns, Column{Field: f.GetId(), Name: f.GetName(), Type: t, Nullable: f.GetNullable()})
 	}
-	if len(columns) == 0 {
+	for _, f := range t.children[noParent] {
+		if err := t.walk(f, Column{Top: f.GetId(), Nullable: f.GetNullable()}, 0); err != nil {
+			return nil, err
+		}
+	}
+	if t.walked != len(fields) {
+		return nil, lance.Corrupt("", "%d of %d fields hang together", t.walked, len(fields))
+	}
+	if len(t.columns) == 0 {
 		return nil, lance.Unsupported("schema", "without columns", "")
 	}
-	return columns, nil
+	return t.columns, nil
 }
 
-func columnType(f *lancepb.Field) (encoding.Type, error) {
-	refused := func() (encoding.Type, error) {
-		return encoding.Type{}, lance.Unsupported("column type", f.GetLogicalType(), "column "+f.GetName())
+const (
+	noParent = -1
+	maxDepth = 100
+)
+
+type tree struct {
+	children map[int32][]*lancepb.Field
+	seen     map[int32]struct{}
+	columns  []Column
+	walked   int
+}
+
+func (t *tree) add(f *lancepb.Field) error {
+	if f.GetId() < 0 {
+		return lance.Corrupt("", "column %q has id %d", f.GetName(), f.GetId())
 	}
-	if _, blob := f.GetMetadata()[blobKey]; blob {
-		return encoding.Type{}, lance.Unsupported("column type", "blob", "column "+f.GetName())
+	if _, twice := t.seen[f.GetId()]; twice {
+		return lance.Corrupt("", "two columns have id %d", f.GetId())
 	}
-	if f.GetParentId() >= 0 {
-		return refused()
+	t.seen[f.GetId()] = struct{}{}
+	t.children[max(f.GetParentId(), noParent)] = append(t.children[max(f.GetParentId(), noParent)], f)
+	return nil
+}
+
+// walk adds the leaves below a field. above holds what the fields around it say.
+func (t *tree) walk(f *lancepb.Field, above Column, depth int) error {
+	t.walked++
+	c := above
+	c.Field, c.Name = f.GetId(), f.GetName()
+	if above.Name != "" {
+		c.Name = above.Name + "." + f.GetName()
 	}
-	t, ok := parse(f.GetLogicalType())
-	if !ok {
-		return refused()
+	layer, children, err := t.structure(f, c.Name)
+	if err != nil {
+		return err
 	}
-	return t, nil
+	c.Layers = append([]encoding.Layer{layer}, above.Layers...)
+	if len(children) == 0 {
+		var ok bool
+		if c.Type, ok = parse(f.GetLogicalType()); !ok {
+			return refused(f, c.Name)
+		}
+		t.columns = append(t.columns, c)
+		return nil
+	}
+	if depth == maxDepth {
+		return lance.Unsupported("schema", fmt.Sprintf("nested deeper than %d", maxDepth), "column "+c.Name)
+	}
+	for _, child := range children {
+		if err := t.walk(child, c, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func refused(f *lancepb.Field, name string) error {
+	return lance.Unsupported("column type", f.GetLogicalType(), "column "+name)
+}
+
+// structure is the layer that a field makes, and what lies below it.
+func (t *tree) structure(f *lancepb.Field, name string) (encoding.Layer, []*lancepb.Field, error) {
+	children := t.children[f.GetId()]
+	if _, blob := f.GetMetadata()[blobKey]; blob || f.GetExtensionName() == blobV2 || string(f.GetMetadata()[extensionKey]) == blobV2 {
+		return 0, nil, lance.Unsupported("column type", "blob", "column "+name)
+	}
+	if _, packed := f.GetMetadata()[packedKey]; packed {
+		return 0, nil, lance.Unsupported("column type", "packed struct", "column "+name)
+	}
+	switch f.GetLogicalType() {
+	case "struct":
+		if len(children) == 0 {
+			return 0, nil, lance.Unsupported("column type", "struct without fields", "column "+name)
+		}
+		return encoding.AllValidItem, children, nil
+	case "list", "large_list", "list.struct", "large_list.struct", "map":
+		if len(children) != 1 {
+			return 0, nil, lance.Corrupt("", "column %q is a %s of %d fields", name, f.GetLogicalType(), len(children))
+		}
+		return encoding.AllValidList, children, nil
+	}
+	if len(children) > 0 {
+		return 0, nil, refused(f, name)
+	}
+	return encoding.AllValidItem, nil, nil
 }
 
 // fixed is the bits of the types that have no parameter of their own (lance-core src/datatypes.rs:LogicalType).

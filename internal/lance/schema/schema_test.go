@@ -34,7 +34,7 @@ func TestColumnsOfEachTypeThatCanBeRewritten(t *testing.T) {
 			t.Parallel()
 			columns, err := schema.Columns([]*lancepb.Field{field(logical)})
 			require.NoError(t, err)
-			require.Equal(t, []schema.Column{{Name: "c", Type: want, Nullable: true}}, columns)
+			require.Equal(t, []schema.Column{{Name: "c", Type: want, Layers: []encoding.Layer{encoding.AllValidItem}, Nullable: true}}, columns)
 		})
 	}
 }
@@ -42,7 +42,7 @@ func TestColumnsOfEachTypeThatCanBeRewritten(t *testing.T) {
 func TestOtherTypesAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, logical := range []string{
-		"null", "struct", "list", "list.struct", "large_list", "map", "dict:string:int32:false", "blob", "json", "interval:months", "decimal:32:4:2",
+		"null", "struct", "dict:string:int32:false", "blob", "json", "interval:months", "decimal:32:4:2",
 		"fixed_size_list:struct:3", "fixed_size_list:bool:8", "fixed_size_list:string:2", "fixed_size_list:float:0", "fixed_size_list:float:-1",
 		"fixed_size_list:float", "fixed_size_binary:0", "fixed_size_binary:x", "timestamp:weeks:-", "", "int128",
 	} {
@@ -58,9 +58,13 @@ func TestBlobsAndChildrenAreRefused(t *testing.T) {
 	blob.Metadata = map[string][]byte{"lance-encoding:blob": []byte("true")}
 	_, err := schema.Columns([]*lancepb.Field{blob})
 	require.ErrorIs(t, err, lance.ErrUnsupported)
+	packed := field("struct")
+	packed.Metadata = map[string][]byte{"lance-encoding:packed": []byte("true")}
 	child := field("int32")
-	child.ParentId = 0
-	_, err = schema.Columns([]*lancepb.Field{child})
+	child.Id, child.ParentId = 1, 0
+	_, err = schema.Columns([]*lancepb.Field{packed, child})
+	require.ErrorIs(t, err, lance.ErrUnsupported)
+	_, err = schema.Columns([]*lancepb.Field{field("fixed_size_list:struct:2"), child})
 	require.ErrorIs(t, err, lance.ErrUnsupported)
 	_, err = schema.Columns(nil)
 	require.ErrorIs(t, err, lance.ErrUnsupported)
@@ -74,4 +78,40 @@ func TestDamagedIDs(t *testing.T) {
 	negative.Id = -2
 	_, err = schema.Columns([]*lancepb.Field{negative})
 	require.ErrorIs(t, err, lance.ErrCorrupt)
+}
+
+func TestNestedColumns(t *testing.T) {
+	t.Parallel()
+	child := func(id, parent int32, name, logical string) *lancepb.Field {
+		return &lancepb.Field{Id: id, ParentId: parent, Name: name, LogicalType: logical}
+	}
+	top := func(id int32, name, logical string) *lancepb.Field {
+		f := child(id, -1, name, logical)
+		f.Nullable = id%2 == 0
+		return f
+	}
+	const item, list = encoding.AllValidItem, encoding.AllValidList
+	columns, err := schema.Columns([]*lancepb.Field{
+		top(0, "a", "list.struct"), child(1, 0, "item", "struct"), child(2, 1, "x", "int32"), child(3, 1, "y", "list"), child(4, 3, "item", "string"),
+		top(5, "m", "map"), child(6, 5, "entries", "struct"), child(7, 6, "key", "string"), child(8, 6, "value", "double"),
+		top(9, "n", "int64"),
+	})
+	require.NoError(t, err)
+	text := encoding.Type{Kind: encoding.Bytes, OffsetBits: 32, Text: true}
+	require.Equal(t, []schema.Column{
+		{Field: 2, Name: "a.item.x", Type: encoding.Type{Bits: 32}, Layers: []encoding.Layer{item, item, list}, Top: 0, Nullable: true},
+		{Field: 4, Name: "a.item.y.item", Type: text, Layers: []encoding.Layer{item, list, item, list}, Top: 0, Nullable: true},
+		{Field: 7, Name: "m.entries.key", Type: text, Layers: []encoding.Layer{item, item, list}, Top: 5},
+		{Field: 8, Name: "m.entries.value", Type: encoding.Type{Bits: 64}, Layers: []encoding.Layer{item, item, list}, Top: 5},
+		{Field: 9, Name: "n", Type: encoding.Type{Bits: 64}, Layers: []encoding.Layer{item}, Top: 9},
+	}, columns)
+	for name, fields := range map[string][]*lancepb.Field{
+		"orphan":          {top(0, "a", "int32"), child(1, 7, "x", "int32")},
+		"cycle":           {top(0, "a", "int32"), child(1, 2, "x", "struct"), child(2, 1, "y", "struct")},
+		"list of nothing": {top(0, "a", "list")},
+		"list of two":     {top(0, "a", "list"), child(1, 0, "x", "int32"), child(2, 0, "y", "int32")},
+	} {
+		_, err := schema.Columns(fields)
+		require.ErrorIs(t, err, lance.ErrCorrupt, name)
+	}
 }
