@@ -201,7 +201,14 @@ def nested(job):
         job.write(nested_table(job.rng, n, at, job.o.storage))
         at += n
     job.open().delete("id % 5 = 1")
-    job.write(nested_table(job.rng, 3, at, job.o.storage))
+    last = nested_table(job.rng, 3, at, job.o.storage)
+    if job.o.storage != "2.0":
+        late = {"late list": pa.list_(pa.int32()), "late struct": pa.struct([pa.field("a", pa.utf8()), pa.field("b", pa.list_(pa.int8()))])}
+        for name, kind in late.items():
+            job.open().add_columns(pa.field(name, kind))
+        last = last.append_column("late list", pa.array([[1, 2], None, []], late["late list"]))
+        last = last.append_column("late struct", pa.array([{"a": "x", "b": [3]}, None, {"a": None, "b": None}], late["late struct"]))
+    job.write(last)
 
 
 @recipe
