@@ -161,7 +161,7 @@ func MakePlan(ctx context.Context, in Input) (*Plan, error) {
 	p.Oldest, p.Manifests = p.listed[0].Number, len(p.listed)
 	p.Latest = p.listed[len(p.listed)-1].Number
 	var retained []dataset.Version
-	p.Kept, retained, p.Expired = retention(p.listed, p.refs.Pinned(), in.Policy, in.Now)
+	p.Kept, retained, p.Expired = retention(p.listed, p.refs.Pinned(), in.Policy, p.now)
 	// A version that came while the names were listed may name files in folders that had been listed by then.
 	newer := len(retained)
 	for newer > 0 && retained[newer-1].Number > before.Number {
@@ -202,8 +202,19 @@ type listing struct {
 	newest   map[string]time.Time // by index id: the youngest file, since a build writes its folder for long and it goes as one
 }
 
+// clockGrain is the most that an answer's date may lie behind the times of objects: it has whole seconds.
+const clockGrain = 2 * time.Second
+
+// hear takes the time of an object for the store's clock where that was told less exactly.
+func (p *Plan) hear(told time.Time, o objstore.Object) {
+	if o.Modified.After(p.now) && o.Modified.Sub(told) <= clockGrain {
+		p.now = o.Modified
+	}
+}
+
 // list reads all names first: what is committed after it can only add references, never candidates.
 func (p *Plan) list(ctx context.Context, store objstore.Store) (*listing, error) {
+	told := p.now
 	l := &listing{nested: dataset.NestedRoots{}, seen: map[string]struct{}{}, newest: map[string]time.Time{}}
 	for o, err := range store.List(ctx, "", "") {
 		if err != nil {
@@ -211,6 +222,7 @@ func (p *Plan) list(ctx context.Context, store objstore.Store) (*listing, error)
 		}
 		p.Files++
 		p.Bytes += o.Size
+		p.hear(told, o)
 		l.nested.Note(o.Key)
 		if err := p.take(l, o); err != nil {
 			return nil, err
