@@ -140,23 +140,34 @@ func (m *model) due() (must []uint64) {
 	return must
 }
 
-func (m *model) good(t *rapid.T) {
+func (m *model) good(*rapid.T) {
 	must := m.due()
 	r := m.bench.good()
 	m.after(must, r)
 	require.True(m.t, r.Drained || !m.settings.Prune)
-	require.Empty(m.t, m.entry().Attempts)
+	var open []string
+	for _, a := range m.entry().Attempts {
+		require.Greater(m.t, a.Target, m.latest, "settled by a version that is there")
+		open = append(open, a.Files...)
+	}
 	if m.settings.Prune {
 		require.Empty(m.t, m.entry().Sweep)
-		require.Empty(m.t, lancetest.Dead(m.t, m.store))
+		require.Subset(m.t, open, lancetest.Dead(m.t, m.store))
 	}
 	if !m.settings.Compact || !m.settings.Prune {
 		return
 	}
-	before := contents(m.t, m.store)
-	again := m.bench.good()
-	require.Equal(m.t, before, contents(m.t, m.store), "the next pass finds nothing to do: %+v", again)
-	_ = t
+	// What was rewritten moves behind what was not, where it may be small beside new neighbours: a few passes end it.
+	for tries := 0; ; tries++ {
+		before := m.store.Keys()
+		r := m.bench.good()
+		m.after(must, r)
+		if r.Compaction.Tasks == 0 {
+			require.Equal(m.t, before, m.store.Keys(), "the next pass finds nothing to do")
+			return
+		}
+		require.Less(m.t, tries, 4, "it does not come to an end")
+	}
 }
 
 // kill ends a pass before or after a write; the keeper comes back later.

@@ -92,6 +92,7 @@ func (p *pass) run(ctx context.Context) Result {
 	if p.target.Settings.Compact {
 		p.begin("compact")
 		p.compact(ctx)
+		p.settle(ctx) // before the versions that tell may go
 	}
 	if p.target.Settings.Prune {
 		p.begin("prune")
