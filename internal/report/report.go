@@ -25,9 +25,9 @@ type Report struct {
 	Detached            int             `json:"detached,omitempty"`
 	Naming              string          `json:"naming,omitempty"` // V1 or V2: how manifests are named
 	FileVersion         string          `json:"fileVersion,omitempty"`
-	Fragments           int             `json:"fragments"`
-	Rows                uint64          `json:"rows"`
-	DeletedRows         uint64          `json:"deletedRows"`
+	Fragments           *int            `json:"fragments,omitempty"`
+	Rows                *uint64         `json:"rows,omitempty"` // live rows
+	DeletedRows         *uint64         `json:"deletedRows,omitempty"`
 	Indices             []string        `json:"indices,omitempty"`
 	Tags                []string        `json:"tags,omitempty"`
 	Branches            []string        `json:"branches,omitempty"`
@@ -48,7 +48,7 @@ type Size struct {
 // Measure looks at one dataset. entry is the ledger's, nil if it has none. A report is returned also with an error: it then
 // holds what could be measured, the gauges from the ledger among them.
 func Measure(ctx context.Context, store objstore.Store, uri string, entry *ledger.Entry) (Report, error) {
-	r := Report{Dataset: uri, Ledger: entry, Kinds: map[string]Size{}}
+	r := Report{Dataset: uri, Ledger: entry}
 	err := r.measure(ctx, store)
 	if err != nil {
 		r.Error = err.Error()
@@ -75,7 +75,15 @@ func (r *Report) measure(ctx context.Context, store objstore.Store) error {
 		return fmt.Errorf("list the versions of %s: %w", r.Dataset, err)
 	}
 	r.versions(listing)
-	latest := listing.Versions[len(listing.Versions)-1]
+	// One thing that is damaged does not hide the others.
+	damaged := r.latest(ctx, store, listing.Versions[len(listing.Versions)-1])
+	if damaged != nil && !errors.Is(damaged, lance.ErrCorrupt) && !errors.Is(damaged, lance.ErrUnsupported) {
+		return damaged
+	}
+	return errors.Join(damaged, r.references(ctx, store), r.objects(ctx, store))
+}
+
+func (r *Report) latest(ctx context.Context, store objstore.Store, latest dataset.Version) error {
 	m, err := dataset.ReadManifest(ctx, store, latest)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", r.Dataset, err)
@@ -87,10 +95,7 @@ func (r *Report) measure(ctx context.Context, store objstore.Store) error {
 		}
 		r.Findings = append(r.Findings, "not maintained: "+err.Error())
 	}
-	if err := r.references(ctx, store); err != nil {
-		return err
-	}
-	return r.objects(ctx, store)
+	return nil
 }
 
 func (r *Report) versions(l *dataset.Listing) {
@@ -107,12 +112,14 @@ func (r *Report) versions(l *dataset.Listing) {
 
 func (r *Report) table(m *manifest.Manifest) {
 	r.FileVersion = m.GetDataFormat().GetVersion()
-	r.Fragments = len(m.GetFragments())
+	fragments := len(m.GetFragments())
+	var rows, deletedRows uint64
 	for _, f := range m.GetFragments() {
 		deleted := f.GetDeletionFile().GetNumDeletedRows()
-		r.DeletedRows += deleted
-		r.Rows += f.GetPhysicalRows() - min(deleted, f.GetPhysicalRows())
+		deletedRows += deleted
+		rows += f.GetPhysicalRows() - min(deleted, f.GetPhysicalRows())
 	}
+	r.Fragments, r.Rows, r.DeletedRows = &fragments, &rows, &deletedRows
 	for _, index := range m.Indices {
 		r.Indices = append(r.Indices, index.GetName())
 	}
@@ -140,16 +147,17 @@ func (r *Report) references(ctx context.Context, store objstore.Store) error {
 // objects counts every object below the root by kind.
 func (r *Report) objects(ctx context.Context, store objstore.Store) error {
 	var total Size
+	kinds := map[string]Size{}
 	for o, err := range store.List(ctx, "", "") {
 		if err != nil {
 			return fmt.Errorf("list %s: %w", r.Dataset, err)
 		}
 		kind := kindOf(dataset.Classify(o.Key))
-		s := r.Kinds[kind]
-		r.Kinds[kind] = Size{Files: s.Files + 1, Bytes: s.Bytes + o.Size}
+		s := kinds[kind]
+		kinds[kind] = Size{Files: s.Files + 1, Bytes: s.Bytes + o.Size}
 		total = Size{Files: total.Files + 1, Bytes: total.Bytes + o.Size}
 	}
-	r.Total = &total
+	r.Kinds, r.Total = kinds, &total
 	return nil
 }
 
@@ -162,8 +170,8 @@ func (r *Report) gauges() {
 	if n, known := entry.Unreclaimed(r.Version, r.OldestVersion, r.Version != 0); known {
 		r.UnreclaimedVersions = &n
 	}
-	if entry.LastSuccess != nil && !r.At.IsZero() {
-		age := r.At.Sub(entry.LastSuccess.At).Seconds()
-		r.SecondsSinceSuccess = &age
+	if age, known := entry.SinceSuccess(r.At); known && !r.At.IsZero() {
+		seconds := age.Seconds()
+		r.SecondsSinceSuccess = &seconds
 	}
 }

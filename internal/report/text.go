@@ -52,14 +52,18 @@ func (r Report) text(w io.Writer) error {
 	line := func(name, value string) { _, _ = fmt.Fprintf(t, "  %s\t%s\n", name, value) }
 	_, _ = fmt.Fprintln(t, r.Dataset)
 	if r.Error != "" {
-		line("error", r.Error)
+		line("error", strings.ReplaceAll(r.Error, "\n", "; "))
 	}
 	if r.Manifests != nil {
 		line("versions", fmt.Sprintf("%s manifests, %d to %d", humanize.Comma(int64(*r.Manifests)), r.OldestVersion, r.Version))
 	}
-	if r.FileVersion != "" {
-		line("table", fmt.Sprintf("%s fragments, %s rows (%s more are deleted), file version %s", humanize.Comma(int64(r.Fragments)),
-			humanize.Comma(int64(r.Rows)), humanize.Comma(int64(r.DeletedRows)), r.FileVersion))
+	if r.Fragments != nil {
+		version := ""
+		if r.FileVersion != "" {
+			version = ", file version " + r.FileVersion
+		}
+		line("table", fmt.Sprintf("%s fragments, %s rows (%s more are deleted)%s", humanize.Comma(int64(*r.Fragments)),
+			humanize.Comma(int64(*r.Rows)), humanize.Comma(int64(*r.DeletedRows)), version))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
 		s := r.Kinds[kind]
@@ -68,9 +72,12 @@ func (r Report) text(w io.Writer) error {
 	if r.Total != nil {
 		line("in all", fmt.Sprintf("%s files, %s", humanize.Comma(r.Total.Files), humanize.IBytes(uint64(r.Total.Bytes))))
 	}
-	for name, list := range map[string][]string{"indices": r.Indices, "tags": r.Tags, "branches": r.Branches} {
-		if len(list) > 0 {
-			line(name, strings.Join(list, ", "))
+	for _, list := range []struct {
+		name  string
+		names []string
+	}{{"indices", r.Indices}, {"tags", r.Tags}, {"branches", r.Branches}} {
+		if len(list.names) > 0 {
+			line(list.name, strings.Join(list.names, ", "))
 		}
 	}
 	if r.UnreclaimedVersions != nil {
