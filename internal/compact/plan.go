@@ -68,8 +68,8 @@ func Supported(m *manifest.Manifest) error {
 	}
 	if _, minor, _ := manifest.FileVersion(m); minor == 0 {
 		for _, c := range columns {
-			if c.Nested() {
-				return lance.Unsupported("column", "with lists or structs in file version 2.0", "column "+c.Name)
+			if c.Nested() || c.Type.KeyBits > 0 {
+				return lance.Unsupported("column", "with lists, structs or dictionaries in file version 2.0", "column "+c.Name)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"lancekeeper/internal/lance/datafile"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/encoding/v21"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/manifest"
 	"lancekeeper/internal/lance/schema"
@@ -163,7 +164,7 @@ func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int
 			return fmt.Errorf("cut a page: %w", err)
 		}
 		written += uint64(n)
-		return file.WritePage(column, t, block) //nolint:wrapcheck // names the column
+		return writePage(file, column, t, block)
 	}
 	err := inOrder(ctx, pieces(w.sources, column, skip, rows), w.memory, func(ctx context.Context, p piece) (*encoding.Block, error) {
 		w.read.Add(p.bytes() / 2)
@@ -191,4 +192,26 @@ func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int
 		return 0, lance.Corrupt("", "%d live rows were read, %d planned", written, rows)
 	}
 	return hasher.Sum(), nil
+}
+
+// writePage writes a block as one page, or as several where a dictionary's keys would not do for one.
+func writePage(file *datafile.Writer, column int, t encoding.Type, block *encoding.Block) error {
+	err := file.WritePage(column, t, block)
+	if !errors.Is(err, v21.ErrKeys) || block.Rows < 2 {
+		return err //nolint:wrapcheck // names the column
+	}
+	halves := encoding.NewBuilder(t, len(block.Layers))
+	if err := halves.Append(block); err != nil {
+		return fmt.Errorf("cut a page: %w", err)
+	}
+	for _, rows := range []int{block.Rows / 2, block.Rows - block.Rows/2} {
+		half, err := halves.Take(rows)
+		if err != nil {
+			return fmt.Errorf("cut a page: %w", err)
+		}
+		if err := writePage(file, column, t, half); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -31,7 +31,7 @@ def exact(array):
     if pa.types.is_temporal(t):
         return array.view(pa.int32() if t.bit_width == 32 else pa.int64()).to_pylist()
     if pa.types.is_fixed_size_list(t):
-        inner = exact(array.flatten()) if not array.null_count else exact(pc.fill_null(array, pa.scalar([0] * t.list_size, t)).flatten())
+        inner = exact(array.flatten()) if not array.null_count else exact(pc.fill_null(array, zero(t)).flatten())
         n, valid = t.list_size, array.is_valid().to_pylist()
         return [tuple(inner[i * n:(i + 1) * n]) if v else None for i, v in enumerate(valid)]
     return array.to_pylist()

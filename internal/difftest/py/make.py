@@ -157,14 +157,14 @@ def types(job):
 
 @recipe
 def unsupported(job):
-    """A dictionary column, which a rewrite leaves alone."""
+    """A dictionary column in file version 2.0, which a rewrite leaves alone."""
     for i in range(4):
-        job.write(pa.table({"id": pa.array([i], pa.int64()), "kind": pa.array(["a"], pa.utf8()).dictionary_encode()}))
+        job.write(pa.table({"id": pa.array([i], pa.int64()), "kind": pa.array(["a"], pa.utf8()).dictionary_encode()}), **({} if i else {"data_storage_version": "2.0"}))
     job.open().delete("id = 1")
 
 
 def nested_table(rng, n, start, storage):
-    """Lists, structs and (from 2.2) maps, one in the other, with nulls and empty lists at every level."""
+    """Lists, structs and (from 2.2) maps, one in the other, with nulls and empty lists at every level; dictionaries."""
     def some(value):
         return None if storage != "2.0" and rng.random() < 0.2 else value()  # 2.0 has no null structs
     def items(value, most=4):
@@ -185,6 +185,10 @@ def nested_table(rng, n, start, storage):
                "deep": (pa.struct([pa.field("inner", pa.struct([pa.field("texts", pa.list_(pa.utf8())), pa.field("n", pa.int8())]))]),
                         lambda: some(lambda: {"inner": some(lambda: {"texts": some(lambda: items(text)), "n": some(lambda: rng.randint(0, 99))})})),
                "vectors": (pa.list_(pa.list_(pa.float32(), 3)), lambda: some(lambda: items(lambda: some(lambda: [rng.random() for _ in range(3)]))))}
+    if storage != "2.0":
+        columns |= {"nothing": (pa.null(), lambda: None), "bits": (pa.list_(pa.bool_(), 5), lambda: some(lambda: [rng.random() < 0.5 for _ in range(5)])),
+                    "kind": (pa.dictionary(pa.int8(), pa.utf8()), lambda: some(lambda: f"kind {rng.randint(0, 60)}")),
+                    "codes": (pa.dictionary(pa.uint16(), pa.int64()), lambda: some(lambda: rng.randint(0, 10**12)))}
     if storage >= "2.2":
         columns["map"] = (pa.map_(pa.utf8(), pa.int64()), lambda: some(lambda: [(f"key {i}", number()) for i in range(rng.randint(0, 3))]))
     out = {"id": pa.array(range(start, start + n), pa.int64())}

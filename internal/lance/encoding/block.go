@@ -25,6 +25,8 @@ type Type struct {
 	Dims       []int // Vector: dimensions, outermost first; the product is the number of items per value
 	OffsetBits int   // Bytes: 32 or 64
 	Text       bool  // Bytes: utf8
+	KeyBits    int   // of the keys of an Arrow dictionary column, whose pages each have a dictionary; 0: it is none
+	MaxKeys    int   // distinct values that such keys can tell apart
 }
 
 // Items is the number of items in one value: the product of Dims, 1 for other kinds.
@@ -49,6 +51,9 @@ const maxWidth = 1 << 24
 
 // Check refuses types that no column can have or that the codecs do not take. The error is of class lance.ErrUnsupported.
 func (t Type) Check() error {
+	if t.KeyBits != 0 && (t.Kind == Vector || t.MaxKeys < 1 || t.KeyBits != 8 && t.KeyBits != 16 && t.KeyBits != 32 && t.KeyBits != 64) {
+		return lance.Unsupported("column type", fmt.Sprintf("dictionary with keys of %d bits", t.KeyBits), "")
+	}
 	width := int64(1)
 	switch t.Kind {
 	case Bytes:

@@ -181,6 +181,13 @@ func parse(name string) (t encoding.Type, ok bool) {
 		return encoding.Type{Kind: encoding.Bytes, OffsetBits: offsetBits(name), Text: true}, true
 	case "binary", "large_binary":
 		return encoding.Type{Kind: encoding.Bytes, OffsetBits: offsetBits(name)}, true
+	case "json": // stored as binary
+		return encoding.Type{Kind: encoding.Bytes, OffsetBits: 64}, true
+	case "null": // every page is all null, so the width does not matter
+		return encoding.Type{Kind: encoding.Fixed, Bits: 8}, true
+	}
+	if parts := strings.Split(name, ":"); parts[0] == "dict" {
+		return dictionary(parts)
 	}
 	if bits := fixed(name); bits > 0 {
 		return encoding.Type{Kind: encoding.Fixed, Bits: bits}, true
@@ -190,6 +197,25 @@ func parse(name string) (t encoding.Type, ok bool) {
 		return encoding.Type{Kind: encoding.Fixed, Bits: 8 * n}, ok
 	}
 	return vector(name)
+}
+
+// dictionary parses `dict:<value>:<key>:<ordered>`, of which the parts have no colon of their own.
+func dictionary(parts []string) (t encoding.Type, ok bool) {
+	if len(parts) != 4 {
+		return t, false
+	}
+	t, ok = parse(parts[1])
+	signed := strings.HasPrefix(parts[2], "int")
+	if t.KeyBits > 0 || t.Kind == encoding.Vector || !signed && !strings.HasPrefix(parts[2], "uint") || parts[1] == "null" || parts[1] == "bool" {
+		return t, false
+	}
+	t.KeyBits = fixed(parts[2])
+	usable := t.KeyBits
+	if signed {
+		usable--
+	}
+	t.MaxKeys = 1 << min(usable, 31)
+	return t, ok
 }
 
 func offsetBits(name string) int {
@@ -219,7 +245,7 @@ func vector(name string) (t encoding.Type, ok bool) {
 		name = rest[:at]
 	}
 	bits := fixed(name)
-	if len(dims) == 0 || bits < 8 {
+	if len(dims) == 0 || bits == 0 {
 		return t, false
 	}
 	return encoding.Type{Kind: encoding.Vector, Bits: bits, Dims: dims}, true

@@ -25,6 +25,10 @@ func TestColumnsOfEachTypeThatCanBeRewritten(t *testing.T) {
 		"decimal:128:10:2": fixed(128), "decimal:256:40:-3": fixed(256), "fixed_size_binary:16": fixed(128),
 		"string": {Kind: encoding.Bytes, OffsetBits: 32, Text: true}, "large_string": {Kind: encoding.Bytes, OffsetBits: 64, Text: true},
 		"binary": {Kind: encoding.Bytes, OffsetBits: 32}, "large_binary": {Kind: encoding.Bytes, OffsetBits: 64},
+		"json": {Kind: encoding.Bytes, OffsetBits: 64}, "null": fixed(8), "fixed_size_list:bool:8": {Kind: encoding.Vector, Bits: 1, Dims: []int{8}},
+		"dict:string:int8:false":                     {Kind: encoding.Bytes, OffsetBits: 32, Text: true, KeyBits: 8, MaxKeys: 128},
+		"dict:int64:uint16:false":                    {Kind: encoding.Fixed, Bits: 64, KeyBits: 16, MaxKeys: 65536},
+		"dict:binary:uint64:true":                    {Kind: encoding.Bytes, OffsetBits: 32, KeyBits: 64, MaxKeys: 1 << 31},
 		"fixed_size_list:float:384":                  {Kind: encoding.Vector, Bits: 32, Dims: []int{384}},
 		"fixed_size_list:lance.bfloat16:3":           {Kind: encoding.Vector, Bits: 16, Dims: []int{3}},
 		"fixed_size_list:fixed_size_list:double:3:2": {Kind: encoding.Vector, Bits: 64, Dims: []int{2, 3}},
@@ -42,8 +46,8 @@ func TestColumnsOfEachTypeThatCanBeRewritten(t *testing.T) {
 func TestOtherTypesAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, logical := range []string{
-		"null", "struct", "dict:string:int32:false", "blob", "json", "interval:months", "decimal:32:4:2",
-		"fixed_size_list:struct:3", "fixed_size_list:bool:8", "fixed_size_list:string:2", "fixed_size_list:float:0", "fixed_size_list:float:-1",
+		"struct", "dict:string:float:false", "dict:bool:int8:false", "dict:string:int8", "dict:dict:string:int8:false", "blob", "interval:months", "decimal:32:4:2",
+		"fixed_size_list:struct:3", "fixed_size_list:string:2", "fixed_size_list:float:0", "fixed_size_list:float:-1",
 		"fixed_size_list:float", "fixed_size_binary:0", "fixed_size_binary:x", "timestamp:weeks:-", "", "int128",
 	} {
 		_, err := schema.Columns([]*lancepb.Field{field(logical)})

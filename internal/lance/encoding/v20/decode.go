@@ -28,6 +28,9 @@ const (
 // Decode reads the rows of one page of a column of type t. The block may share memory with the buffers. Errors are of class
 // lance.ErrCorrupt or lance.ErrUnsupported and name no object.
 func Decode(t encoding.Type, enc *enc20pb.ArrayEncoding, buffers [][]byte, rows int) (*encoding.Block, error) {
+	if t.KeyBits > 0 {
+		return nil, lance.Unsupported("column type", "dictionary in file version 2.0", "")
+	}
 	limit := maxAmplified
 	for _, b := range buffers {
 		limit += perInput * len(b)

@@ -18,6 +18,9 @@ const (
 
 // Encode writes a block of one row or more, of a column without lists and structs, as one page.
 func Encode(t encoding.Type, b *encoding.Block) (*enc20pb.ArrayEncoding, [][]byte, error) {
+	if t.KeyBits > 0 {
+		return nil, nil, lance.Unsupported("column type", "dictionary in file version 2.0", "")
+	}
 	if err := check(t, b); err != nil {
 		return nil, nil, err
 	}

@@ -1,8 +1,9 @@
 package v21
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"lancekeeper/internal/lance/encoding"
@@ -44,28 +45,10 @@ func (w *writer) dictionary() (*miniValues, error) {
 	if n < dictionaryFrom || !w.mayRepeat() || w.hardlyRepeats() {
 		return nil, nil //nolint:nilnil // no dictionary is no error
 	}
-	most := min(n/2, dictionaryMost)
-	seen := make(map[string]uint32, min(most, 1024))
-	items := &encoding.Values{Offsets: []int{0}}
-	indices := make([]byte, 0, n*indexBits/8)
-	for i := range n {
-		if w.null != nil && w.null[i] {
-			indices = binary.LittleEndian.AppendUint32(indices, 0)
-			continue
-		}
-		value := w.value(i)
-		at, ok := seen[string(value)]
-		if !ok {
-			if at = uint32(len(seen)); int(at) >= most || len(items.Data)+len(value) > dictionaryBytes {
-				return nil, nil //nolint:nilnil // as above
-			}
-			seen[string(value)] = at
-			items.Data = append(items.Data, value...)
-			items.Offsets = append(items.Offsets, len(items.Data))
-		}
-		indices = binary.LittleEndian.AppendUint32(indices, at)
+	items, indices := w.distinct(min(n/2, dictionaryMost), dictionaryBytes, indexBits)
+	if items == nil {
+		return nil, nil //nolint:nilnil // as above
 	}
-	items.N = len(seen)
 	v := fixedValues(indices, indexBits)
 	if err := w.dictionaryItems(v, items); err != nil {
 		return nil, err
@@ -78,6 +61,47 @@ func (w *writer) dictionary() (*miniValues, error) {
 		return nil, nil //nolint:nilnil // as above
 	}
 	return v, nil
+}
+
+// ErrKeys: a page of a dictionary column has more distinct values than its keys can tell apart. With fewer rows it has fewer.
+var ErrKeys = errors.New("more distinct values than the dictionary's keys can tell apart")
+
+// keyed returns the values of an Arrow dictionary column: readers want a dictionary whatever it costs, and keys of the column's
+// own width.
+func (w *writer) keyed() (*miniValues, error) {
+	items, indices := w.distinct(w.t.MaxKeys, math.MaxInt32, w.t.KeyBits)
+	if items == nil {
+		return nil, ErrKeys
+	}
+	v := fixedValues(indices, w.t.KeyBits)
+	return v, w.dictionaryItems(v, items)
+}
+
+// distinct lists the values that occur, in the order of their first, and for each slot which one it has; 0 for null ones. nil
+// if there are more than most values or bytes.
+func (w *writer) distinct(most, bytes, bits int) (items *encoding.Values, indices []byte) {
+	seen := make(map[string]int, min(most, 1024))
+	items = &encoding.Values{Offsets: []int{0}}
+	indices = make([]byte, 0, w.values.N*bits/8)
+	for i := range w.values.N {
+		if w.null != nil && w.null[i] {
+			indices = appendNumber(indices, bits/8, 0)
+			continue
+		}
+		value := w.value(i)
+		at, ok := seen[string(value)]
+		if !ok {
+			if at = len(seen); at >= most || len(items.Data)+len(value) > bytes {
+				return nil, nil
+			}
+			seen[string(value)] = at
+			items.Data = append(items.Data, value...)
+			items.Offsets = append(items.Offsets, len(items.Data))
+		}
+		indices = appendNumber(indices, bits/8, uint64(at))
+	}
+	items.N = len(seen)
+	return items, indices
 }
 
 // mayRepeat says whether readers of the version take dictionaries of this type: text always, 128 bits always, 64 from 2.2.

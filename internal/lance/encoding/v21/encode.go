@@ -161,6 +161,9 @@ func (w *writer) page() (*enc21pb.PageLayout, [][]byte, error) {
 	if w.allNull() {
 		return w.nullPage()
 	}
+	if w.t.KeyBits > 0 {
+		return w.keyedPage()
+	}
 	if w.minor >= 2 && w.levelsCheap() {
 		if value, ok := w.constant(); ok {
 			return w.constantPage(value)
@@ -182,6 +185,19 @@ func (w *writer) page() (*enc21pb.PageLayout, [][]byte, error) {
 		return w.zipPage()
 	}
 	return nil, nil, lance.Unsupported("page", "of boolean vectors with "+errLevels.Error(), "")
+}
+
+// keyedPage writes a page of a dictionary column, which has one form only.
+func (w *writer) keyedPage() (*enc21pb.PageLayout, [][]byte, error) {
+	values, err := w.keyed()
+	if err != nil {
+		return nil, nil, err
+	}
+	layout, buffers, err := w.miniPage(values)
+	if errors.Is(err, errLevels) {
+		return nil, nil, lance.Unsupported("page", "of a dictionary column with "+errLevels.Error(), "")
+	}
+	return layout, buffers, err
 }
 
 // allNull tells if no entry has a value.

@@ -168,3 +168,31 @@ func TestPagesAreSmall(t *testing.T) {
 		}
 	}
 }
+
+// TestDictionaryColumns: each page has a dictionary, with indices of the keys' width, and no more items than keys.
+func TestDictionaryColumns(t *testing.T) {
+	t.Parallel()
+	text := encoding.Type{Kind: encoding.Bytes, OffsetBits: 32, Text: true, KeyBits: 8, MaxKeys: 128}
+	number := encoding.Type{Bits: 64, KeyBits: 32, MaxKeys: 1 << 31}
+	for name, typ := range map[string]encoding.Type{"text": text, "number": number} {
+		for _, shape := range []encodingtest.Shape{encodingtest.Few, encodingtest.Constant, encodingtest.Runs} {
+			for _, rows := range []int{1, 2, 300, 9000} {
+				for _, nulls := range []float64{0, 0.3, 1} {
+					b := encodingtest.Block(typ, shape, rows, nulls, false, uint64(rows))
+					for minor := 1; minor <= 2; minor++ {
+						layout, buffers, err := v21.Encode(typ, b, minor)
+						require.NoError(t, err, "%s %s", name, shape)
+						if nulls < 1 && encodingtest.RowText(t, typ, b) != encodingtest.RowText(t, typ, encoding.Nulls(typ, b.Layers[:1], rows)) {
+							require.NotNil(t, layout.GetMiniBlockLayout().GetDictionary(), "%s %s: %v", name, shape, layout)
+						}
+						got, err := v21.Decode(typ, layout, buffers, rows, minor)
+						require.NoError(t, err)
+						require.Equal(t, encodingtest.RowText(t, typ, b), encodingtest.RowText(t, typ, got))
+					}
+				}
+			}
+		}
+	}
+	_, _, err := v21.Encode(text, encodingtest.Block(text, encodingtest.Random, 1000, 0, false, 1), 2)
+	require.ErrorIs(t, err, v21.ErrKeys)
+}
