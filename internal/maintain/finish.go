@@ -200,7 +200,7 @@ func (p *pass) sample(r Result) metrics.Sample {
 		Skipped: r.Outcome == Skipped, Failed: r.Outcome == Failed, Duration: p.keeper.Now().Sub(p.began),
 		VersionsRemoved: int64(r.Pruning.VersionsRemoved), RowsDropped: r.Compaction.RowsDropped,
 		BytesReclaimed: r.Pruning.BytesReclaimed, BytesWritten: r.Compaction.BytesWritten,
-		CommitConflicts: r.Compaction.Conflicts, SkippedFragments: r.Compaction.SkippedFragments, Unsupported: p.unsupported + len(p.bad),
+		CommitConflicts: r.Compaction.Conflicts, SkippedFragments: p.aside(), Unsupported: p.unsupported + len(p.bad),
 	}}
 	for _, n := range r.Pruning.FilesRemoved {
 		s.Pass.FilesRemoved += n

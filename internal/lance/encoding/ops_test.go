@@ -216,8 +216,11 @@ func TestNullsAreNull(t *testing.T) {
 	t.Parallel()
 	for name, typ := range encodingtest.Types() {
 		for _, layers := range [][]encoding.Layer{
-			{encoding.AllValidItem}, {encoding.AllValidItem, encoding.AllValidItem}, {encoding.AllValidItem, encoding.AllValidList},
-			{encoding.AllValidItem, encoding.AllValidList, encoding.AllValidItem}, {encoding.AllValidItem, encoding.AllValidList, encoding.AllValidList},
+			{encoding.AllValidItem},
+			{encoding.AllValidItem, encoding.AllValidItem},
+			{encoding.AllValidItem, encoding.AllValidList},
+			{encoding.AllValidItem, encoding.AllValidList, encoding.AllValidItem},
+			{encoding.AllValidItem, encoding.AllValidList, encoding.AllValidList},
 		} {
 			nulls := encoding.Nulls(typ, layers, 3)
 			require.Equal(t, "~\n~\n~\n", encodingtest.RowText(t, typ, nulls), "%s %v", name, layers)

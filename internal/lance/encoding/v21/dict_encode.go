@@ -63,7 +63,8 @@ func (w *writer) dictionary() (*miniValues, error) {
 	return v, nil
 }
 
-// ErrKeys: a page of a dictionary column has more distinct values than its keys can tell apart. With fewer rows it has fewer.
+// ErrKeys says that a page of a dictionary column has more distinct values than its keys can tell apart. With fewer rows it has
+// fewer.
 var ErrKeys = errors.New("more distinct values than the dictionary's keys can tell apart")
 
 // keyed returns the values of an Arrow dictionary column: readers want a dictionary whatever it costs, and keys of the column's
