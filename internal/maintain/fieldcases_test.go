@@ -736,12 +736,9 @@ func TestE9BadExpiredVersions(t *testing.T) {
 			require.Contains(t, reasons[8], "writer feature flag bit 40")
 			require.Equal(t, 2, r.Pruning.KeptVersions)
 			require.Contains(t, b.metrics.String(), `"Unsupported":2`)
-			details := ""
-			for _, f := range r.Findings {
-				details += f.Detail + "\n"
-			}
-			require.Contains(t, details, "version 7")
-			require.Contains(t, details, "version 8")
+			require.Len(t, r.Findings, 2)
+			require.Contains(t, r.Findings[0].Detail, "version 7 has expired and stays")
+			require.Contains(t, r.Findings[1].Detail, "version 8 has expired and stays")
 			require.Equal(t, rows, lancetest.Latest(t, b.store))
 
 			// What the one names that can be read is there.
@@ -803,6 +800,11 @@ func pausedAt(t *testing.T, name string, n int, rows []string) {
 	other.locks = paused.locks
 	var woken bool
 	var after []faultstore.Op
+	meanwhile := func() {
+		paused.clock.add(time.Hour)
+		other.good()
+		woken = true
+	}
 	paused.faults.Hook(func(_ context.Context, op faultstore.Op) error {
 		if woken && op.Mutation > n && op.When == faultstore.Before {
 			after = append(after, op)
@@ -810,9 +812,7 @@ func pausedAt(t *testing.T, name string, n int, rows []string) {
 		if op.Mutation != n || op.When != faultstore.Before {
 			return nil
 		}
-		paused.clock.add(time.Hour)
-		other.good()
-		woken = true
+		meanwhile()
 		return nil
 	})
 	r := paused.pass()

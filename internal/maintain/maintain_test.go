@@ -76,6 +76,7 @@ func newTable(t testing.TB, fragments ...int) *bench {
 }
 
 func benchOf(t testing.TB, c *clock, store *memstore.Store) *bench {
+	t.Helper()
 	b := &bench{t: t, store: store, settings: settings(), clock: c, owner: "test", book: newBook(), locks: newLockTable()}
 	b.restart()
 	return b

@@ -413,7 +413,7 @@ func TestForeignThings(t *testing.T) {
 	require.Equal(t, int64(2), files["_deletions/"])
 	before := len(y.store.Keys())
 	r := y.sweep()
-	require.Equal(t, before-int(sum(r.Files)), len(y.store.Keys()))
+	require.Len(t, y.store.Keys(), before-int(sum(r.Files)))
 	require.Equal(t, map[string]int64{prune.KindManifest: 1, prune.KindTransaction: 1}, r.Files)
 }
 
@@ -542,10 +542,15 @@ func TestRevived(t *testing.T) {
 					y.now = y.now.Add(age)
 					p := y.planned()
 					asked := 0
+					revive := func() {
+						if slices.Contains(y.numbers(), v.Number) {
+							c.revive(y, v)
+						}
+					}
 					hooks := y.hooks()
 					hooks.Guard = func(context.Context) error {
-						if asked == when && slices.Contains(y.numbers(), v.Number) {
-							c.revive(y, v)
+						if asked == when {
+							revive()
 						}
 						asked++
 						return nil
@@ -648,9 +653,10 @@ func TestAnotherCleanUpIsFaster(t *testing.T) {
 		v := y.append(3)
 		y.append(2)
 		y.policy.Keep = 3
+		lose := func() { y.lose(v.Key) }
 		y.faults.Hook(func(_ context.Context, op faultstore.Op) error {
 			if op.Kind == "get" && op.Key == v.Key && op.When == faultstore.Before {
-				y.lose(v.Key)
+				lose()
 			}
 			return nil
 		})
@@ -784,9 +790,9 @@ func TestHintIsRaised(t *testing.T) {
 			if c.before != "" {
 				require.NoError(t, y.store.Put(t.Context(), hint, []byte(c.before)))
 			}
-			y.faults.Hook(func(_ context.Context, op faultstore.Op) error {
+			y.faults.Hook(func(ctx context.Context, op faultstore.Op) error {
 				if op.Kind == "delete" && op.When == faultstore.Before && c.want != "" {
-					data, _, err := y.store.Get(t.Context(), hint)
+					data, _, err := y.store.Get(ctx, hint)
 					require.NoError(t, err)
 					require.Equal(t, c.want, string(data), "before anything goes")
 				}
