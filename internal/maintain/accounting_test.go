@@ -266,7 +266,7 @@ func TestPanic(t *testing.T) {
 // answers after all, what the pass still does comes to nothing.
 func TestHangingStore(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"now", "list", "get", "upload", "put", "putIfAbsent", "delete"} {
+	for _, kind := range []string{"open", "now", "list", "get", "upload", "put", "putIfAbsent", "delete"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { hang(t, kind) })
@@ -282,6 +282,13 @@ func hang(t *testing.T, kind string) {
 	answering := sync.OnceFunc(func() { close(answer) })
 	defer answering()
 	hung := false
+	target := b.target()
+	target.Open = func(context.Context) (objstore.Store, error) {
+		if kind == "open" {
+			<-answer
+		}
+		return b.faults, nil
+	}
 	b.faults.Hook(func(_ context.Context, op faultstore.Op) error {
 		if op.Kind == kind && !hung {
 			hung = true
@@ -291,7 +298,7 @@ func hang(t *testing.T, kind string) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	doc := b.keeper().Run(ctx, []maintain.Target{b.target(), {
+	doc := b.keeper().Run(ctx, []maintain.Target{target, {
 		Key: "next", URI: "mem://next.lance", Settings: b.settings,
 		Open: func(context.Context) (objstore.Store, error) { return next.store, nil },
 	}})
@@ -386,6 +393,75 @@ func TestUntilDrained(t *testing.T) {
 	require.True(t, r.Drained)
 	require.Equal(t, 1, r.Pruning.VersionsRemoved)
 	require.Empty(t, lancetest.Dead(t, b.store))
+}
+
+// Compaction has its share of the time, and pruning always its own: a rewrite that never ends is partial, everything else is done,
+// and the metrics are out before the time is over. Asked to go on until nothing is left, the keeper begins again at once, and the
+// result is the sum.
+func TestShareOfTheTime(t *testing.T) {
+	t.Parallel()
+	for _, untilDrained := range []bool{false, true} {
+		t.Run(fmt.Sprintf("until drained %t", untilDrained), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newTable(t, 1, 1, 1)
+				rows := lancetest.Latest(t, b.store)
+				b.settings.UntilDrained, b.deadline = untilDrained, time.Minute
+				began, slow := b.clock.now(), false
+				b.faults.Hook(func(ctx context.Context, op faultstore.Op) error {
+					if op.Kind == "upload" && !slow {
+						slow = true
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return nil
+				})
+				r := b.pass()
+				require.True(t, slow)
+				require.Less(t, b.clock.now().Sub(began), time.Minute)
+				require.Equal(t, rows, lancetest.Latest(t, b.store))
+				require.Empty(t, lancetest.Dead(t, b.store))
+				require.Len(t, b.numbers(), 1)
+				if !untilDrained {
+					require.Equal(t, maintain.Partial, r.Outcome)
+					require.Equal(t, maintain.OK, r.Pruning.Outcome)
+					require.Equal(t, 3, r.Pruning.VersionsRemoved)
+					require.Equal(t, 3, r.After.Fragments)
+					require.Equal(t, uint64(1), *r.UnreclaimedVersions, "before any success: what is listed now")
+					return
+				}
+				require.Equal(t, maintain.OK, r.Outcome, r.Reason)
+				require.True(t, r.Drained)
+				require.Equal(t, 4, r.Pruning.VersionsRemoved)
+				require.Equal(t, 1, r.Compaction.Tasks)
+				require.Equal(t, 3, r.Before.Fragments)
+				require.Equal(t, 1, r.After.Fragments)
+				require.Equal(t, int64(4), r.Pruning.FilesRemoved["manifest"])
+				require.Equal(t, 2, strings.Count(b.metrics.String(), "\n"), "each pass has its metrics")
+			})
+		})
+	}
+}
+
+// The table of the locks does not answer, or refuses: that is a failure, as far as it can be told, and nothing is done.
+func TestLockTableRefuses(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1)
+	b.good()
+	b.append(1)
+	b.fail()
+	before := contents(t, b.store)
+	b.locks.fault = fmt.Errorf("update: %w", objstore.ErrDenied)
+	r := b.pass()
+	require.Equal(t, maintain.Failed, r.Outcome)
+	require.Equal(t, "denied", r.Error.Class)
+	require.Equal(t, "lock", r.Error.Step)
+	require.Equal(t, 2, r.ConsecutiveFailures, "known to this process alone: without the lock nothing is recorded")
+	require.Equal(t, 1, b.entry().ConsecutiveFailures)
+	require.Equal(t, uint64(1), *r.UnreclaimedVersions, "the last known value")
+	require.Equal(t, before, contents(t, b.store))
+	b.locks.fault = nil
+	b.good()
 }
 
 // A dry run says what a pass would do, and writes nothing: no object, no lock, no ledger, no metrics.

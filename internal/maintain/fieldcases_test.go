@@ -326,7 +326,7 @@ func TestA6NestedDatasets(t *testing.T) {
 	}
 }
 
-// A7, a retention shorter than the longest write, is refused where settings are read: see config's TestResolve. What a pass is
+// A7, a retention shorter than the longest write, is refused where settings are read: see TestErrors of package config. What a pass is
 // told with an explicit override it does, but files that no version names keep their own limit (TestB5).
 
 // respelled lists one key in another spelling than manifests have.

@@ -23,6 +23,7 @@ type lockTable struct {
 	mu     sync.Mutex
 	items  map[string]map[string]types.AttributeValue // by dataset
 	faults *faultstore.Store                          // a killed process writes nothing here either
+	fault  error                                      // of every write
 }
 
 func newLockTable() *lockTable {
@@ -34,6 +35,9 @@ func (l *lockTable) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, 
 	defer l.mu.Unlock()
 	if l.faults.Killed() {
 		return nil, faultstore.ErrKilled
+	}
+	if l.fault != nil {
+		return nil, l.fault
 	}
 	value, dataset := in.ExpressionAttributeValues, dynamo.ReadText(in.Key, dynamo.PartitionKey)
 	item := l.items[dataset]
