@@ -263,6 +263,22 @@ func (p *pass) notHeld(ctx context.Context, err error) Result {
 	return p.res
 }
 
+// notBegun is a pass for which no time was left: partial, with the gauges as the ledger has them.
+func (p *pass) notBegun(ctx context.Context) Result {
+	late, cancel := p.late(ctx)
+	defer cancel()
+	p.fail(fmt.Errorf("no time is left for %s: %w", p.target.URI, ctx.Err()))
+	entry, found, err := p.keeper.Ledger.Load(late, p.target.Key)
+	if err != nil {
+		p.log.Warn("read the ledger", slog.Any("err", err))
+	}
+	if found {
+		p.gauges(entry)
+	}
+	p.report()
+	return p.res
+}
+
 func holder(held *lock.HeldError) string {
 	if held.Owner == "" {
 		return "unknown"

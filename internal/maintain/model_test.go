@@ -13,6 +13,7 @@ import (
 
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/lancetest"
+	"lancekeeper/internal/lance/manifest"
 	"lancekeeper/internal/maintain"
 	"lancekeeper/internal/objstore/faultstore"
 )
@@ -199,6 +200,31 @@ func (m *model) beside(t *rapid.T) {
 	m.after(must, r)
 }
 
+// overtaken has another keeper make a whole pass in the middle of one, whose lease has ended meanwhile.
+func (m *model) overtaken(t *rapid.T) {
+	must := m.due()
+	at := rapid.IntRange(1, 25).Draw(t, "mutation")
+	other := &bench{t: m.t, store: m.store, settings: m.settings, clock: m.clock, owner: "other", book: m.book, locks: newLockTable()}
+	other.faults, other.locks = faultstore.New(other.store), m.locks
+	done := false
+	overtake := func() {
+		done = true
+		m.clock.add(10 * time.Minute)
+		r := other.pass()
+		require.Equal(m.t, maintain.OK, r.Outcome, r.Reason)
+	}
+	m.faults.Hook(func(_ context.Context, op faultstore.Op) error {
+		if op.Mutation == at && op.When == faultstore.Before && !done {
+			overtake()
+		}
+		return nil
+	})
+	r := m.pass()
+	m.restart()
+	m.after(must, r)
+	m.clock.add(20 * time.Minute)
+}
+
 // after holds whatever became of a pass.
 func (m *model) after(must []uint64, r maintain.Result) {
 	listed := m.numbers()
@@ -240,10 +266,14 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		b := newTable(draw{t, r})
+		if rapid.Bool().Draw(r, "unordered") {
+			b.store.Unordered()
+			require.NoError(b.t, b.store.Put(t.Context(), manifest.Folder+manifest.HintName, manifest.EncodeHint(1)))
+		}
 		m := &model{bench: b, rows: map[uint64][]string{1: nil}, superseded: map[uint64]time.Time{}, tags: map[string]uint64{}, latest: 1}
 		r.Repeat(map[string]func(*rapid.T){
 			"append": m.add, "delete": m.remove, "restore": m.restore, "tag": m.tag, "untag": m.untag, "wait": m.wait,
-			"policy": m.policy, "pass": m.good, "kill": m.kill, "beside": m.beside, "": m.invariants,
+			"policy": m.policy, "pass": m.good, "kill": m.kill, "beside": m.beside, "overtaken": m.overtaken, "": m.invariants,
 		})
 	})
 }

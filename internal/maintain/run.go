@@ -45,6 +45,9 @@ func (k *Keeper) share(ctx context.Context, target Target, left int) Result {
 // failed with the step it hangs in, and its lease left to expire, since it may still be at work.
 func (k *Keeper) watched(ctx context.Context, target Target) Result {
 	p := newPass(k, target)
+	if ctx.Err() != nil {
+		return p.notBegun(ctx)
+	}
 	done := make(chan Result, 1)
 	go func() {
 		defer func() {
