@@ -37,6 +37,7 @@ type model struct {
 	superseded map[uint64]time.Time // when the version behind it was stored; kept apart from the store
 	tags       map[string]uint64
 	latest     uint64
+	began      time.Time // of the last pass
 }
 
 // committed notes a version and what it must hold.
@@ -122,10 +123,11 @@ func (m *model) policy(t *rapid.T) {
 	s.Compact, s.Prune = rapid.Bool().Draw(t, "compact"), rapid.Bool().Draw(t, "prune")
 }
 
-// due are versions that the pass about to run must leave.
-func (m *model) due() (must []uint64) {
+// due are versions that a pass about to run must leave if it takes so long.
+func (m *model) due(takes time.Duration) (must []uint64) {
 	listed := m.numbers()
-	now := m.clock.now()
+	m.began = m.clock.now()
+	now := m.began.Add(takes)
 	for i, n := range listed {
 		tagged := slices.Contains(slices.Collect(maps.Values(m.tags)), n)
 		newest := i >= len(listed)-1
@@ -142,7 +144,7 @@ func (m *model) due() (must []uint64) {
 }
 
 func (m *model) good(*rapid.T) {
-	must := m.due()
+	must := m.due(0)
 	r := m.bench.good()
 	m.after(must, r)
 	require.True(m.t, r.Drained || !m.settings.Prune)
@@ -173,7 +175,7 @@ func (m *model) good(*rapid.T) {
 
 // kill ends a pass before or after a write; the keeper comes back later.
 func (m *model) kill(t *rapid.T) {
-	must := m.due()
+	must := m.due(0)
 	n := rapid.IntRange(1, 40).Draw(t, "mutation")
 	m.faults.KillAt(n, faultstore.When(rapid.IntRange(0, 1).Draw(t, "side")))
 	r := m.pass()
@@ -184,7 +186,7 @@ func (m *model) kill(t *rapid.T) {
 
 // beside has another writer commit in the middle of a pass.
 func (m *model) beside(t *rapid.T) {
-	must := m.due()
+	must := m.due(0)
 	at := rapid.IntRange(1, 25).Draw(t, "mutation")
 	do := rapid.SampledFrom([]func(*rapid.T){m.add, m.remove}).Draw(t, "writer")
 	done := false
@@ -202,7 +204,7 @@ func (m *model) beside(t *rapid.T) {
 
 // overtaken has another keeper make a whole pass in the middle of one, whose lease has ended meanwhile.
 func (m *model) overtaken(t *rapid.T) {
-	must := m.due()
+	must := m.due(10 * time.Minute)
 	at := rapid.IntRange(1, 25).Draw(t, "mutation")
 	other := &bench{t: m.t, store: m.store, settings: m.settings, clock: m.clock, owner: "other", book: m.book, locks: newLockTable()}
 	other.faults, other.locks = faultstore.New(other.store), m.locks
@@ -236,7 +238,7 @@ func (m *model) after(must []uint64, r maintain.Result) {
 	if latest > m.latest { // the keeper's own
 		for n := m.latest; n < latest; n++ {
 			if _, ok := m.superseded[n]; !ok {
-				m.superseded[n] = m.clock.now()
+				m.superseded[n] = m.began // or later
 			}
 		}
 		m.rows[latest] = m.current()
