@@ -33,7 +33,7 @@ func latest(t *testing.T, store objstore.Store) (dataset.Version, *manifest.Mani
 }
 
 // rewrite plans the latest version and rewrites its first task.
-func rewrite(ctx context.Context, t *testing.T, store objstore.Store, o compact.Options, bytes int64) (*compact.Output, *manifest.Manifest, error) {
+func rewrite(t *testing.T, store objstore.Store, o compact.Options, bytes int64) (*compact.Output, *manifest.Manifest, error) {
 	t.Helper()
 	_, m := latest(t, store)
 	require.NoError(t, compact.Supported(m))
@@ -44,7 +44,7 @@ func rewrite(ctx context.Context, t *testing.T, store objstore.Store, o compact.
 	for i := range names {
 		names[i] = compact.NewFileName()
 	}
-	out, err := compact.Rewrite(ctx, store, m, plan.Tasks[0], names, compact.RewriteOptions{MemoryBytes: bytes})
+	out, err := compact.Rewrite(t.Context(), store, m, plan.Tasks[0], names, compact.RewriteOptions{MemoryBytes: bytes})
 	return out, m, err
 }
 
@@ -76,7 +76,7 @@ func TestRowsSurvive(t *testing.T) {
 						return
 					}
 					before := lancetest.Latest(t, store)
-					out, m, err := rewrite(t.Context(), t, store, compact.Options{TargetRows: target}, bytes)
+					out, m, err := rewrite(t, store, compact.Options{TargetRows: target}, bytes)
 					require.NoError(t, err)
 					require.NoError(t, compact.Verify(t.Context(), store, m, out))
 					require.Len(t, out.Keys, len(out.Group.New))
@@ -146,7 +146,7 @@ func TestFaultsOfOneFragmentAreItsOwn(t *testing.T) {
 			keys := files(t, store)
 			damage(t, store, keys[1])
 			before := store.Keys()
-			_, _, err := rewrite(t.Context(), t, store, compact.Options{TargetRows: 1000}, memory)
+			_, _, err := rewrite(t, store, compact.Options{TargetRows: 1000}, memory)
 			var bad *compact.FragmentError
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, m.GetFragments()[1].GetId(), bad.Fragment)
@@ -161,7 +161,7 @@ func TestFaultsOfOneFragmentAreItsOwn(t *testing.T) {
 func TestEveryDamagedByteIsFound(t *testing.T) {
 	t.Parallel()
 	store := lancetest.Load(t, "upserts-2.2", time.Now, time.Hour)
-	out, m, err := rewrite(t.Context(), t, store, compact.Options{TargetRows: 1000}, memory)
+	out, m, err := rewrite(t, store, compact.Options{TargetRows: 1000}, memory)
 	require.NoError(t, err)
 	whole, _, err := store.Get(t.Context(), out.Keys[0])
 	require.NoError(t, err)
