@@ -46,6 +46,9 @@ func readFooter(object string, tail []byte, size int64) (footer, error) {
 		buffers: int64(binary.LittleEndian.Uint32(b[24:])), columns: int64(binary.LittleEndian.Uint32(b[28:])),
 		major: binary.LittleEndian.Uint16(b[32:]), minor: binary.LittleEndian.Uint16(b[34:]),
 	}
+	if _, err := f.version(object); err != nil {
+		return footer{}, err // legacy files have another footer
+	}
 	end := size - footerSize
 	inside := 0 <= f.metas && f.metas <= f.columnTable && f.columnTable <= f.bufferTable && f.bufferTable <= end
 	if !inside || f.columns*tableEntry > f.bufferTable-f.columnTable || f.buffers*tableEntry > end-f.bufferTable {
