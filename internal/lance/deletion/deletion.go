@@ -119,6 +119,8 @@ const (
 	slotSchemaMetadata = 8
 	slotChildren       = 14
 	slotFieldMetadata  = 16
+	slotBatches        = 10
+	slotBatchMetadata  = 12 // of the message around a batch (Message.fbs)
 )
 
 // checkFooter verifies the counts in the footer of an Arrow file: the library makes room for as many things as it is told, without a
@@ -141,7 +143,18 @@ func checkFooter(data []byte) error {
 	}
 	first := schema.Vector(flatbuffers.UOffsetT(schema.Offset(slotFields)))
 	field := flatbuffers.Table{Bytes: footer, Pos: schema.Indirect(first)}
-	if count(field, slotChildren) != 0 || count(field, slotFieldMetadata) > len(footer) {
+	if count(field, slotChildren) != 0 || count(field, slotFieldMetadata) > len(footer) || count(table, slotBatches) != 1 {
+		return errFooter
+	}
+	// The batch's place: i64 offset, i32 length of its message, which begins with a marker and its length again.
+	place := table.Vector(flatbuffers.UOffsetT(table.Offset(slotBatches)))
+	offset, size := table.GetInt64(place), int64(table.GetInt32(place+8))
+	const prefix = 8
+	if offset < 0 || size <= prefix || offset > int64(len(data))-size {
+		return errFooter
+	}
+	body := data[offset+prefix : offset+size]
+	if count(flatbuffers.Table{Bytes: body, Pos: flatbuffers.GetUOffsetT(body)}, slotBatchMetadata) > len(body) {
 		return errFooter
 	}
 	return nil
