@@ -4,57 +4,21 @@ package ledger_test
 
 import (
 	"context"
-	"errors"
-	"os"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"lancekeeper/internal/dynamo"
+	"lancekeeper/internal/dynamo/dynamotest"
 	"lancekeeper/internal/ledger"
 )
-
-// newTable makes a table on the DynamoDB that AWS_ENDPOINT_URL_DYNAMODB names, and removes it with the test.
-func newTable(t *testing.T) (*dynamodb.Client, string) {
-	t.Helper()
-	require.NotEmpty(t, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), "integration tests need a DynamoDB on loopback")
-	settings, err := awsconfig.LoadDefaultConfig(t.Context())
-	require.NoError(t, err)
-	client := dynamodb.NewFromConfig(settings, func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true })
-	name := "ledger-" + uuid.NewString()
-	_, err = client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName:   aws.String(name),
-		BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String(dynamo.PartitionKey), AttributeType: types.ScalarAttributeTypeS},
-			{AttributeName: aws.String(dynamo.SortKey), AttributeType: types.ScalarAttributeTypeS},
-		},
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String(dynamo.PartitionKey), KeyType: types.KeyTypeHash},
-			{AttributeName: aws.String(dynamo.SortKey), KeyType: types.KeyTypeRange},
-		},
-	})
-	if !errors.As(err, new(*types.ResourceInUseException)) { // the SDK's own retry, after an answer that was lost
-		require.NoError(t, err)
-	}
-	t.Cleanup(func() {
-		_, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(name)})
-		require.NoError(t, err)
-	})
-	require.NoError(t, dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(name)}, time.Minute))
-	return client, name
-}
 
 func TestDynamo(t *testing.T) {
 	testBook(t, func(t *testing.T) book {
 		t.Helper()
-		client, table := newTable(t)
+		client, table := dynamotest.NewTable(t)
 		return ledger.NewDynamo(client, table)
 	})
 }
@@ -72,7 +36,7 @@ func (r repeating) UpdateItem(
 }
 
 func TestDynamoRepeatedCalls(t *testing.T) {
-	client, table := newTable(t)
+	client, table := dynamotest.NewTable(t)
 	first := ledger.NewDynamo(client, table)
 	_, err := first.Begin(t.Context(), dataset, 1, noon, "killed")
 	require.NoError(t, err)
@@ -86,7 +50,7 @@ func TestDynamoRepeatedCalls(t *testing.T) {
 }
 
 func TestDynamoListsManyPages(t *testing.T) {
-	client, table := newTable(t)
+	client, table := dynamotest.NewTable(t)
 	b := ledger.NewDynamo(client, table)
 	names := []string{"s3://b/a", "s3://b/b", "s3://b/c"}
 	for _, name := range names {

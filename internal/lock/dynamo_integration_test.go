@@ -14,53 +14,21 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"lancekeeper/internal/dynamo"
+	"lancekeeper/internal/dynamo/dynamotest"
 	"lancekeeper/internal/lock"
 )
-
-// newTable makes a table on the DynamoDB that AWS_ENDPOINT_URL_DYNAMODB names, and removes it with the test.
-func newTable(t *testing.T) (*dynamodb.Client, string) {
-	t.Helper()
-	require.NotEmpty(t, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), "integration tests need a DynamoDB on loopback")
-	settings, err := awsconfig.LoadDefaultConfig(t.Context())
-	require.NoError(t, err)
-	client := dynamodb.NewFromConfig(settings, func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true })
-	name := "lock-" + uuid.NewString()
-	_, err = client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName:   aws.String(name),
-		BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String(dynamo.PartitionKey), AttributeType: types.ScalarAttributeTypeS},
-			{AttributeName: aws.String(dynamo.SortKey), AttributeType: types.ScalarAttributeTypeS},
-		},
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String(dynamo.PartitionKey), KeyType: types.KeyTypeHash},
-			{AttributeName: aws.String(dynamo.SortKey), KeyType: types.KeyTypeRange},
-		},
-	})
-	if !errors.As(err, new(*types.ResourceInUseException)) { // the SDK's own retry, after an answer that was lost
-		require.NoError(t, err)
-	}
-	t.Cleanup(func() {
-		_, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: aws.String(name)})
-		require.NoError(t, err)
-	})
-	require.NoError(t, dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(name)}, time.Minute))
-	return client, name
-}
 
 func onTable(client lock.Updater, table, owner string, now func() time.Time) *lock.DynamoLocker {
 	return lock.NewDynamo(client, lock.DynamoOptions{Table: table, Owner: owner, Now: now})
 }
 
 func TestDynamoLocker(t *testing.T) {
-	real, table := newTable(t)
+	real, table := dynamotest.NewTable(t)
 	var client lock.Updater = real
 	if isMoto(t) {
 		client = &oneByOne{Client: real}
@@ -96,7 +64,7 @@ func (o *oneByOne) UpdateItem(
 
 // I1, I3, I5: a dead owner's lease is taken over when expiry and skew have passed, whatever the table's tidying does; not before.
 func TestDynamoTakeover(t *testing.T) {
-	client, table := newTable(t)
+	client, table := dynamotest.NewTable(t)
 	now := time.Now()
 	clock := func() time.Time { return now }
 	dead, err := onTable(client, table, "dead", clock).Acquire(t.Context(), dataset, now.Add(5*time.Minute))
@@ -126,7 +94,7 @@ func TestDynamoTakeover(t *testing.T) {
 
 // I4: a lock without an end stays held, says how to break it, and is broken only as it was seen.
 func TestDynamoLockWithoutExpiry(t *testing.T) {
-	client, table := newTable(t)
+	client, table := dynamotest.NewTable(t)
 	put := func(extra map[string]types.AttributeValue) {
 		item := dynamo.ItemKey(dataset, dynamo.LockItem)
 		item["lease_owner"] = &types.AttributeValueMemberS{Value: "somebody"}
@@ -179,7 +147,7 @@ func (l *lossy) UpdateItem(
 }
 
 func TestDynamoLostAnswers(t *testing.T) {
-	client, table := newTable(t)
+	client, table := dynamotest.NewTable(t)
 	flaky := &lossy{Client: client, lose: "SET lease_owner", times: 1}
 	lease, err := onTable(flaky, table, "a", time.Now).Acquire(t.Context(), dataset, time.Time{})
 	require.NoError(t, err, "the token in the item is ours")
@@ -195,7 +163,7 @@ func TestDynamoLostAnswers(t *testing.T) {
 
 // The SDK repeats a call whose answer was lost; then the lock is free already, by our own doing.
 func TestDynamoReleaseTwice(t *testing.T) {
-	client, table := newTable(t)
+	client, table := dynamotest.NewTable(t)
 	twice := &repeating{Client: client}
 	lease, err := onTable(twice, table, "a", time.Now).Acquire(t.Context(), dataset, time.Time{})
 	require.NoError(t, err)
@@ -221,7 +189,7 @@ func (r *repeating) UpdateItem(
 }
 
 func TestDynamoFenceSurvivesTheItem(t *testing.T) {
-	client, table := newTable(t)
+	client, table := dynamotest.NewTable(t)
 	now := time.Now()
 	k := onTable(client, table, "a", func() time.Time { return now })
 	var last uint64

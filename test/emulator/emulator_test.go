@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -23,14 +22,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"lancekeeper/internal/dynamo"
+	"lancekeeper/internal/dynamo/dynamotest"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/lancetest"
 	"lancekeeper/internal/ledger"
@@ -72,24 +67,7 @@ func upload(t *testing.T, name string) (*s3store.Store, string) {
 // newTable makes the table of lock and ledger.
 func newTable(t *testing.T) (string, *ledger.Dynamo) {
 	t.Helper()
-	cfg, err := awsconfig.LoadDefaultConfig(t.Context())
-	require.NoError(t, err)
-	client := dynamodb.NewFromConfig(cfg)
-	name := "emulator-" + uuid.NewString()
-	_, err = client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String(dynamo.PartitionKey), AttributeType: types.ScalarAttributeTypeS},
-			{AttributeName: aws.String(dynamo.SortKey), AttributeType: types.ScalarAttributeTypeS},
-		},
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String(dynamo.PartitionKey), KeyType: types.KeyTypeHash},
-			{AttributeName: aws.String(dynamo.SortKey), KeyType: types.KeyTypeRange},
-		},
-	})
-	if !errors.As(err, new(*types.ResourceInUseException)) { // the SDK's own retry, after an answer that was lost
-		require.NoError(t, err)
-	}
+	client, name := dynamotest.NewTable(t)
 	return name, ledger.NewDynamo(client, name)
 }
 
