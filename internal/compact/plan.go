@@ -53,9 +53,6 @@ func Supported(m *manifest.Manifest) error {
 		}
 		return lance.Unsupported("file version", name, "")
 	}
-	if manifest.StableRowIDs(m) {
-		return lance.Unsupported("table feature", "stable row ids", "")
-	}
 	if (m.GetReaderFeatureFlags()|m.GetWriterFeatureFlags())&manifest.FlagHiddenLineage != 0 {
 		return lance.Unsupported("table feature", "hidden row lineage columns", "")
 	}
@@ -101,7 +98,7 @@ func MakePlan(m *manifest.Manifest, o Options) (Plan, error) {
 	for _, f := range m.GetFragments() {
 		kind, err := candidate(f, o)
 		if err == nil && kind != not {
-			err = leave(f, o, covered)
+			err = leave(f, o, covered, manifest.StableRowIDs(m))
 		}
 		if err != nil {
 			plan.Skipped = append(plan.Skipped, skipped(f, err))
@@ -146,15 +143,15 @@ func candidate(f *lancepb.DataFragment, o Options) (candidacy, error) {
 }
 
 // leave says why a candidate is left alone; nil if it is not.
-func leave(f *lancepb.DataFragment, o Options, covered []index) error {
+func leave(f *lancepb.DataFragment, o Options, covered []index, stable bool) error {
 	if reason, ok := o.Quarantined[f.GetId()]; ok {
 		return errors.New(reason)
 	}
 	if len(f.GetOverlays()) > 0 {
 		return lance.Unsupported("fragment feature", "data overlay files", "")
 	}
-	if f.GetRowIdSequence() != nil || f.GetCreatedAtVersionSequence() != nil || f.GetLastUpdatedAtVersionSequence() != nil {
-		return lance.Unsupported("fragment feature", "row ids or row versions", "")
+	if err := inlineLineage(f, stable); err != nil {
+		return err
 	}
 	if f.GetDeletionFile() != nil && f.GetDeletionFile().BaseId != nil {
 		return lance.Unsupported("deletion file", "below another base path", "")
@@ -175,6 +172,20 @@ func leave(f *lancepb.DataFragment, o Options, covered []index) error {
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("covered by index %s", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// inlineLineage refuses row ids and row versions that are kept elsewhere than in the manifest, or where they should not be.
+func inlineLineage(f *lancepb.DataFragment, stable bool) error {
+	_, ids := f.GetRowIdSequence().(*lancepb.DataFragment_InlineRowIds)
+	if ids != stable {
+		return lance.Unsupported("fragment feature", "row ids that the manifest does not hold, or should not", "")
+	}
+	_, created := f.GetCreatedAtVersionSequence().(*lancepb.DataFragment_InlineCreatedAtVersions)
+	_, updated := f.GetLastUpdatedAtVersionSequence().(*lancepb.DataFragment_InlineLastUpdatedAtVersions)
+	if f.GetCreatedAtVersionSequence() != nil && !(created && stable) || f.GetLastUpdatedAtVersionSequence() != nil && !(updated && stable) {
+		return lance.Unsupported("fragment feature", "row versions that the manifest does not hold, or should not", "")
 	}
 	return nil
 }

@@ -74,10 +74,21 @@ func Rewrite(ctx context.Context, store objstore.Store, m *manifest.Manifest, ta
 		store: store, sources: sources, columns: columns, minor: minor, memory: o.MemoryBytes / 4,
 		schema: &lancepb.Schema{Fields: m.GetFields(), Metadata: m.GetSchemaMetadata()},
 	}
+	var rowIDs *lineage
+	if manifest.StableRowIDs(m) {
+		if rowIDs, err = lineageOf(sources); err != nil {
+			return nil, err
+		}
+	}
 	var skip uint64
 	for i, rows := range task.OutputRows {
 		if err := w.fragment(ctx, out, names[i], skip, rows); err != nil {
 			return out, err
+		}
+		if rowIDs != nil {
+			if err := rowIDs.attach(out.Group.New[i], skip, rows); err != nil {
+				return out, err
+			}
 		}
 		skip += rows
 	}

@@ -57,7 +57,7 @@ func publish(t *testing.T, store objstore.Store, m *manifest.Manifest, out *comp
 }
 
 var supported = []string{
-	"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "nested-2.1", "nested-2.2", "updates", "emptied", "evolved", "tags", "v1names", "detached",
+	"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "nested-2.1", "nested-2.2", "updates", "emptied", "evolved", "tags", "v1names", "detached", "stableids",
 }
 
 // TestRowsSurvive: whatever memory there is and however many fragments come out, in the same order.
@@ -97,7 +97,7 @@ func TestRowsSurvive(t *testing.T) {
 
 func TestUnsupportedDatasetsAreNamed(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"stableids": "stable row ids", "legacy": "0.1", "unsupported": "file version 2.0"} {
+	for name, want := range map[string]string{"legacy": "0.1", "unsupported": "file version 2.0"} {
 		store := lancetest.Load(t, name, time.Now, time.Hour)
 		_, m := latest(t, store)
 		err := compact.Supported(m)

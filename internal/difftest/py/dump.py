@@ -119,7 +119,8 @@ def dump(uri, most):
     for name in ds.branches.list():
         branch = ds.checkout_version((name, None))
         branches[name] = {"version": branch.version, **digest(branch.to_table())}
-    return {"version": ds.version, **digest(ds.to_table()), "schema": str(ds.schema), "versions": versions, "tags": tags, "branches": branches,
+    lineage = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"] if ds.has_stable_row_ids else []
+    return {"version": ds.version, **digest(ds.to_table(columns=ds.schema.names + lineage)), "schema": str(ds.schema), "versions": versions, "tags": tags, "branches": branches,
             "indices": sorted(i["name"] for i in ds.list_indices()), "config": ds.config(),
             "fragments": [[f.fragment_id, f.physical_rows, f.num_deletions] for f in ds.get_fragments()]}
 

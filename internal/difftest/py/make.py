@@ -301,6 +301,9 @@ def stableids(job):
     job.appends(6, 10, enable_stable_row_ids=True)
     job.open().delete("id % 7 = 3")
     job.open().update({"name": "'updated'"}, where="id % 5 = 2")
+    job.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(job.rows(20, 50))
+    job.write(job.rows(3000, 1000))
+    job.open().delete("id >= 1000 and id % 3 = 1")
 
 
 @recipe

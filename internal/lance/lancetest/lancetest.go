@@ -23,6 +23,7 @@ import (
 	"lancekeeper/internal/lance/indexmeta"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/manifest"
+	"lancekeeper/internal/lance/rowid"
 	"lancekeeper/internal/lance/schema"
 	"lancekeeper/internal/objstore"
 	"lancekeeper/internal/objstore/memstore"
@@ -109,6 +110,13 @@ func fragmentRows(t testing.TB, store objstore.Store, f *lancepb.DataFragment, c
 		require.Len(t, values, len(cells))
 		for i, value := range values {
 			cells[i] = append(cells[i], value)
+		}
+	}
+	if data := f.GetInlineRowIds(); data != nil {
+		ids, err := rowid.Decode(data, f.GetPhysicalRows())
+		require.NoError(t, err)
+		for i, id := range ids {
+			cells[i] = append(cells[i], fmt.Sprintf("row id %d", id))
 		}
 	}
 	var rows []string
