@@ -184,7 +184,7 @@ func inlineLineage(f *lancepb.DataFragment, stable bool) error {
 	}
 	_, created := f.GetCreatedAtVersionSequence().(*lancepb.DataFragment_InlineCreatedAtVersions)
 	_, updated := f.GetLastUpdatedAtVersionSequence().(*lancepb.DataFragment_InlineLastUpdatedAtVersions)
-	if f.GetCreatedAtVersionSequence() != nil && !(created && stable) || f.GetLastUpdatedAtVersionSequence() != nil && !(updated && stable) {
+	if f.GetCreatedAtVersionSequence() != nil && (!created || !stable) || f.GetLastUpdatedAtVersionSequence() != nil && (!updated || !stable) {
 		return lance.Unsupported("fragment feature", "row versions that the manifest does not hold, or should not", "")
 	}
 	return nil

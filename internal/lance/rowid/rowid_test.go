@@ -49,7 +49,7 @@ func TestVersionsEncodeAndDecode(t *testing.T) {
 		require.NoError(rt, err)
 		got, err := rowid.DecodeVersions(data, uint64(len(versions)))
 		require.NoError(rt, err)
-		require.Equal(rt, len(versions), len(got))
+		require.Len(rt, got, len(versions))
 		for i := range versions {
 			require.Equal(rt, versions[i], got[i])
 		}
@@ -142,6 +142,6 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, err)
 		got, err := rowid.Decode(again, uint64(len(ids)))
 		require.NoError(t, err)
-		require.Equal(t, len(ids), len(got))
+		require.Len(t, got, len(ids))
 	})
 }
