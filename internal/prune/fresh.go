@@ -41,11 +41,11 @@ func (p *Plan) catchUp(ctx context.Context, store objstore.Store) error {
 }
 
 func (p *Plan) newVersions(ctx context.Context, store objstore.Store) error {
-	latest, _, err := dataset.Latest(ctx, store)
+	p.known = max(p.known, p.Latest)
+	latest, err := p.newest(ctx, store)
 	if err != nil {
 		return fmt.Errorf("find the latest version: %w", err)
 	}
-	p.known = max(p.known, p.Latest)
 	if latest.Number < p.known {
 		return fmt.Errorf("the latest version is %d and was %d: %w", latest.Number, p.known, ErrChanged)
 	}
@@ -61,6 +61,28 @@ func (p *Plan) newVersions(ctx context.Context, store objstore.Store) error {
 	}
 	p.known = latest.Number
 	return nil
+}
+
+// newest finds the latest version. Where a listing does not begin with it, it is looked for upwards from the one that is known, as
+// readers do from the hint: new versions follow without a gap.
+func (p *Plan) newest(ctx context.Context, store objstore.Store) (dataset.Version, error) {
+	if store.Ordered() && p.scheme == manifest.V2 {
+		v, _, err := dataset.Latest(ctx, store)
+		return v, err //nolint:wrapcheck // wrapped by the caller
+	}
+	var found dataset.Version
+	for n := p.known; ; n++ {
+		o, err := store.Stat(ctx, manifest.Key(n, p.scheme))
+		switch {
+		case errors.Is(err, objstore.ErrNotExist) && n > p.known:
+			return found, nil
+		case errors.Is(err, objstore.ErrNotExist):
+			return found, fmt.Errorf("version %d is gone: %w", n, ErrChanged)
+		case err != nil:
+			return found, err //nolint:wrapcheck // wrapped by the caller
+		}
+		found = dataset.Version{Number: n, Key: o.Key, Size: o.Size, Modified: o.Modified, ETag: o.ETag}
+	}
 }
 
 // checkAll is the number of expired versions up to which each is looked into before it goes. Of more, only those whose size
