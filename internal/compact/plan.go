@@ -19,6 +19,7 @@ type Options struct {
 	TargetBytes   int64             // bytes per fragment to aim for; 0 is off
 	DeletionsOver float64           // materialize deletions where their share is above this
 	Quarantined   map[uint64]string // fragments that must be left alone, with the reason
+	Uncover       bool              // rewrite fragments that an index covers too: they leave its coverage, and queries scan them
 }
 
 // Task is fragments to rewrite together: neighbours in the table, in its order.
@@ -26,6 +27,8 @@ type Task struct {
 	Fragments  []*lancepb.DataFragment
 	LiveRows   uint64
 	OutputRows []uint64 // rows of each new fragment; empty when all rows are deleted
+	Uncovers   []string // ids of the index segments whose coverage the fragments leave
+	Indices    []string // names of these indices
 	Bytes      int64    // of the data files, as far as the manifest tells
 }
 
@@ -97,8 +100,9 @@ func MakePlan(m *manifest.Manifest, o Options) (Plan, error) {
 	var b bin
 	for _, f := range m.GetFragments() {
 		kind, err := candidate(f, o)
+		segments := covering(covered, f.GetId())
 		if err == nil && kind != not {
-			err = leave(f, o, covered, manifest.StableRowIDs(m))
+			err = leave(f, o, segments, manifest.StableRowIDs(m))
 		}
 		if err != nil {
 			plan.Skipped = append(plan.Skipped, skipped(f, err))
@@ -109,7 +113,11 @@ func MakePlan(m *manifest.Manifest, o Options) (Plan, error) {
 			b = bin{}
 			continue
 		}
-		b.fragments = append(b.fragments, f)
+		if set := indexSet(segments); len(b.fragments) > 0 && set != indexSet(b.segments) {
+			plan.Tasks = append(plan.Tasks, b.tasks(o)...)
+			b = bin{}
+		}
+		b.fragments, b.segments = append(b.fragments, f), segments
 		b.itself = b.itself || kind == itself
 	}
 	plan.Tasks = append(plan.Tasks, b.tasks(o)...)
@@ -143,7 +151,7 @@ func candidate(f *lancepb.DataFragment, o Options) (candidacy, error) {
 }
 
 // leave says why a candidate is left alone; nil if it is not.
-func leave(f *lancepb.DataFragment, o Options, covered []index, stable bool) error {
+func leave(f *lancepb.DataFragment, o Options, segments []index, stable bool) error {
 	if reason, ok := o.Quarantined[f.GetId()]; ok {
 		return errors.New(reason)
 	}
@@ -164,14 +172,18 @@ func leave(f *lancepb.DataFragment, o Options, covered []index, stable bool) err
 			return lance.Unsupported("file version", fmt.Sprintf("%d.%d", major, minor), file.GetPath())
 		}
 	}
-	var names []string
-	for _, i := range covered {
-		if i.covers(f.GetId()) {
-			names = append(names, i.name)
+	var names, bound []string
+	for _, i := range segments {
+		names = append(names, i.name)
+		if i.bound != "" {
+			bound = append(bound, fmt.Sprintf("%s, which it can't leave: %s", i.name, i.bound))
 		}
 	}
-	if len(names) > 0 {
+	switch {
+	case len(segments) > 0 && !o.Uncover:
 		return fmt.Errorf("covered by index %s", strings.Join(names, ", "))
+	case len(bound) > 0:
+		return fmt.Errorf("covered by index %s", strings.Join(bound, "; "))
 	}
 	return nil
 }
@@ -193,7 +205,8 @@ func inlineLineage(f *lancepb.DataFragment, stable bool) error {
 // bin is neighbours to be rewritten.
 type bin struct {
 	fragments []*lancepb.DataFragment
-	itself    bool // one of them is worth a rewrite alone
+	segments  []index // that cover each of them
+	itself    bool    // one of them is worth a rewrite alone
 }
 
 // tasks cuts the bin where the rows so far and the rest both reach the target (CandidateBin::split_for_size).
@@ -204,6 +217,10 @@ func (b *bin) tasks(o Options) []Task {
 	var rest uint64
 	for _, f := range b.fragments {
 		rest += live(f)
+	}
+	var ids, names []string
+	for _, i := range b.segments {
+		ids, names = append(ids, i.id), append(names, i.name)
 	}
 	var tasks []Task
 	var current Task
@@ -219,6 +236,9 @@ func (b *bin) tasks(o Options) []Task {
 	}
 	if len(current.Fragments) > 0 {
 		tasks = append(tasks, current.outputs(o))
+	}
+	for i := range tasks {
+		tasks[i].Uncovers, tasks[i].Indices = ids, names
 	}
 	return tasks
 }

@@ -1,6 +1,7 @@
 package compact_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"lancekeeper/internal/compact"
 	"lancekeeper/internal/lance/lancepb"
@@ -97,7 +99,12 @@ func (s *script) fragment(t *testing.T, words []string) {
 // index reads `index NAME FRAGMENT...`, or `index NAME unknown`.
 func (s *script) index(t *testing.T, name string, words []string) {
 	t.Helper()
-	index := &lancepb.IndexMetadata{Name: name}
+	index := &lancepb.IndexMetadata{Name: name, Uuid: &lancepb.UUID{Uuid: bytes.Repeat([]byte{byte(len(s.manifest.Indices))}, 16)}}
+	kind, _, _ := strings.Cut(name, ":") // a name may say another kind: rtree:places
+	if kind == name {
+		kind = "BTree"
+	}
+	index.IndexDetails = &anypb.Any{TypeUrl: "/lance.table." + kind + "IndexDetails"}
 	if words[0] != "unknown" {
 		ids := roaring.New()
 		for _, word := range words {
@@ -110,12 +117,19 @@ func (s *script) index(t *testing.T, name string, words []string) {
 	s.manifest.Indices = append(s.manifest.Indices, index)
 }
 
-// option reads `options [target=N] [bytes=N] [over=SHARE] [aside=FRAGMENT]`.
+// option reads `options [target=N] [bytes=N] [over=SHARE] [aside=FRAGMENT] [uncover] [stable]`.
 func (s *script) option(t *testing.T, words []string) {
 	t.Helper()
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
+		case "uncover":
+			s.options.Uncover = true
+		case "stable":
+			s.manifest.ReaderFeatureFlags = manifest.FlagStableRowIDs
+			for _, f := range s.manifest.GetFragments() {
+				f.RowIdSequence = &lancepb.DataFragment_InlineRowIds{}
+			}
 		case "target":
 			s.options.TargetRows = number(t, value)
 		case "bytes":
@@ -144,7 +158,11 @@ func render(p compact.Plan) []string {
 		for _, n := range task.OutputRows {
 			rows = append(rows, fmt.Sprint(n))
 		}
-		out = append(out, strings.TrimSpace(fmt.Sprintf("task %s -> %s", ids, strings.Join(rows, " "))))
+		line := strings.TrimSpace(fmt.Sprintf("task %s -> %s", ids, strings.Join(rows, " ")))
+		if len(task.Indices) > 0 {
+			line += " uncovers " + strings.Join(task.Indices, " ")
+		}
+		out = append(out, line)
 	}
 	for _, s := range p.Skipped {
 		out = append(out, fmt.Sprintf("skip %d %s", s.Fragment, s.Reason))

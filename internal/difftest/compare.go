@@ -39,6 +39,9 @@ func tableDifferences(before, after Table) []string {
 	if !maps.Equal(before.Config, after.Config) {
 		differ("config", before.Config, after.Config)
 	}
+	if !maps.Equal(before.Answers, after.Answers) {
+		differ("answers", before.Answers, after.Answers)
+	}
 	if !slices.Equal(before.Indices, after.Indices) {
 		differ("indices", before.Indices, after.Indices)
 	}

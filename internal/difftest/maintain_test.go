@@ -44,6 +44,9 @@ type result struct {
 			Reason string `json:"reason"`
 		} `json:"left"`
 	} `json:"pruning"`
+	Findings []struct {
+		Kind, Detail string
+	} `json:"findings"`
 	UnreclaimedVersions *uint64 `json:"unreclaimedVersions"`
 	ConsecutiveFailures int     `json:"consecutiveFailures"`
 }

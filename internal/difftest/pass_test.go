@@ -113,6 +113,25 @@ func passOver(t *testing.T, c passCase) {
 	}
 }
 
+// TestUncover: fragments that an index covers are rewritten on request, every answer stays right, and it is said which index to
+// optimize; after that it covers everything again.
+func TestUncover(t *testing.T) {
+	t.Parallel()
+	made := Make(t, "indexed")
+	before := Dump(t, made.URI)
+	require.NotEmpty(t, only(before).Answers)
+	keep := newKeeper(t)
+	results, code, said := keep.run(t, "--grace", "0s", "--allow-short-grace", "--index-policy", "uncover", made.URI)
+	require.Zero(t, code, said)
+	after := Dump(t, made.URI)
+	Same(t, before, after)
+	NoMissingNoDead(t, made.URI)
+	require.Empty(t, results[0].Compaction.Skipped)
+	require.Len(t, only(after).Fragments, 2, "the covered ones, and the others: fragments of two index sets do not mix")
+	require.NotEmpty(t, results[0].Findings)
+	Use(t, made.URI)
+}
+
 // only returns the one table of a dump.
 func only(tables map[string]Table) Table {
 	for _, table := range tables {

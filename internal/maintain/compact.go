@@ -40,6 +40,9 @@ func (p *pass) compact(ctx context.Context) {
 		p.leaveDataset(err)
 		return
 	}
+	if policy := p.target.Settings.IndexPolicy; policy == policyRemap || policy == policyDefer {
+		p.find("policy", fmt.Sprintf("index policy %s is not built yet: fragments that an index covers are left alone", policy))
+	}
 	for range maxRounds {
 		plan, err := compact.MakePlan(p.manifest, p.planOptions())
 		if err != nil {
@@ -159,7 +162,7 @@ func decoding(err error) bool {
 // commitTask offers a verified rewrite for commit.
 func (p *pass) commitTask(ctx context.Context, task compact.Task, out *compact.Output, attempt ledger.Attempt) taskEnd {
 	claimed := false
-	rewrite := commit.Rewrite{UUID: attempt.TransactionUUID, ReadVersion: attempt.ReadVersion, Groups: []commit.Group{out.Group}}
+	rewrite := commit.Rewrite{UUID: attempt.TransactionUUID, ReadVersion: attempt.ReadVersion, Groups: []commit.Group{out.Group}, Uncovers: task.Uncovers}
 	result, err := commit.Commit(ctx, p.store, rewrite, commit.Options{
 		Guard: func(ctx context.Context, target uint64) error {
 			err := p.guard(ctx, attempt, target)
@@ -182,6 +185,7 @@ func (p *pass) commitTask(ctx context.Context, task compact.Task, out *compact.O
 		c.FragmentsRemoved += len(out.Group.Old)
 		c.FragmentsAdded += len(out.Group.New)
 		c.RowsDropped += out.RowsDropped
+		p.noteUncovered(task)
 		p.log.Info("rewrite committed", slog.Uint64("version", result.Version), slog.Int("fragments", len(task.Fragments)),
 			slog.Uint64("rows", task.LiveRows), slog.Int64("bytes", out.BytesWritten))
 		return taskDone
@@ -221,12 +225,26 @@ func (p *pass) share(ctx context.Context) (context.Context, context.CancelFunc) 
 
 func (p *pass) planOptions() compact.Options {
 	s := p.target.Settings
-	o := compact.Options{TargetRows: s.TargetRows, TargetBytes: s.TargetBytes, DeletionsOver: s.DeletionsOver, Quarantined: p.entry.Quarantined(p.keeper.Now())}
+	o := compact.Options{TargetRows: s.TargetRows, TargetBytes: s.TargetBytes, DeletionsOver: s.DeletionsOver, Quarantined: p.entry.Quarantined(p.keeper.Now()), Uncover: s.IndexPolicy == policyUncover}
 	if o.Quarantined == nil {
 		o.Quarantined = map[uint64]string{}
 	}
 	maps.Copy(o.Quarantined, p.avoid)
 	return o
+}
+
+// Index policies that differ from leaving alone what an index covers. The others are not built yet.
+const (
+	policyUncover = "uncover"
+	policyRemap   = "remap"
+	policyDefer   = "defer"
+)
+
+// noteUncovered tells which indices queries have to scan beside until they are optimized. It is never done silently.
+func (p *pass) noteUncovered(task compact.Task) {
+	for _, name := range task.Indices {
+		p.find("index", fmt.Sprintf("index %s does not cover the rows of %d rewritten fragments any more: queries scan them until it is optimized", name, len(task.Fragments)))
+	}
 }
 
 // setAside leaves fragments alone for the rest of this pass, and counts the failure against them: after the second one the

@@ -20,7 +20,7 @@ type Settings struct {
 	TargetRows    uint64        // rows per fragment to aim for
 	TargetBytes   int64         // bytes per fragment to aim for; 0 is off
 	DeletionsOver float64       // materialize deletions where their share is above this
-	IndexPolicy   string        // as in the contract; indexed fragments are left alone whatever it says
+	IndexPolicy   string        // auto, leave, uncover, remap or defer
 	Compact       bool
 	Prune         bool
 	DryRun        bool

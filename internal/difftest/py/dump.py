@@ -121,6 +121,7 @@ def dump(uri, most):
         branches[name] = {"version": branch.version, **digest(branch.to_table())}
     lineage = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"] if ds.has_stable_row_ids else []
     return {"version": ds.version, **digest(ds.to_table(columns=ds.schema.names + lineage)), "schema": str(ds.schema), "versions": versions, "tags": tags, "branches": branches,
+            "answers": {q: ds.count_rows(q) for q in ("id = 7", "id < 20", "id >= 1010 and id < 1030", "id = 1001", "id != 3")} if ds.list_indices() else {},
             "indices": sorted(i["name"] for i in ds.list_indices()), "config": ds.config(),
             "fragments": [[f.fragment_id, f.physical_rows, f.num_deletions] for f in ds.get_fragments()]}
 

@@ -37,6 +37,7 @@ type Rewrite struct {
 	UUID        string // of the transaction
 	ReadVersion uint64 // the version that it was planned on: its fragments and deletions were read
 	Groups      []Group
+	Uncovers    []string // ids of the index segments that may cover the old fragments, and keep their entries as they are
 }
 
 // Options are what a commit needs beside the rewrite.
@@ -227,7 +228,7 @@ func (c *committer) build(base *manifest.Manifest, now time.Time) (*manifest.Man
 }
 
 // without is the fragment list without what was rewritten. Each rewritten fragment must still be there exactly as it was read,
-// and no index may cover it: whatever the transactions in between say of themselves.
+// and no index may cover it but those that the rewrite knows of: whatever the transactions in between say of themselves.
 func (c *committer) without(base *manifest.Manifest) ([]*lancepb.DataFragment, error) {
 	conflict := func(id uint64, what string) error {
 		return &ConflictError{Version: base.GetVersion(), Operation: "unknown", Reason: fmt.Sprintf("fragment %d %s", id, what)}
@@ -250,6 +251,13 @@ func (c *committer) without(base *manifest.Manifest) ([]*lancepb.DataFragment, e
 	}
 	for _, index := range base.Indices {
 		if indexmeta.IsSystem(index) {
+			continue
+		}
+		segment, err := indexmeta.ID(index)
+		if err != nil {
+			return nil, fmt.Errorf("check index %q: %w", index.GetName(), err)
+		}
+		if slices.Contains(c.rewrite.Uncovers, segment) {
 			continue
 		}
 		covered, known, err := indexmeta.Coverage(index)
