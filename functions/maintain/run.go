@@ -11,6 +11,7 @@ import (
 
 	"lancekeeper/internal/config"
 	"lancekeeper/internal/maintain"
+	"lancekeeper/internal/objstore"
 	"lancekeeper/internal/places"
 	"lancekeeper/internal/state"
 )
@@ -51,15 +52,59 @@ func (j job) run(ctx context.Context) (maintain.Document, error) {
 	return keeper.Run(ctx, j.targets(ctx)), nil
 }
 
-// targets lists the datasets. Looking for them must not eat the time of all: it gets a third.
+// targets lists the datasets. Looking for them must not eat the time of all: it gets a third, shared evenly among the places
+// still to be looked into, so that one that does not answer hides no other.
 func (j job) targets(ctx context.Context) []maintain.Target {
-	look, cancel := context.WithTimeout(ctx, lookTime(ctx))
-	defer cancel()
+	end := time.Now().Add(lookTime(ctx))
+	seen := map[string]struct{}{}
 	var targets []maintain.Target
-	for _, d := range places.Find(look, j.config.Datasets) {
-		targets = append(targets, maintain.Target{Key: d.Key, URI: d.URI, Settings: j.settings(), Open: d.Open})
+	for i, uri := range j.config.Datasets {
+		for _, t := range j.look(ctx, uri, time.Until(end)/time.Duration(len(j.config.Datasets)-i)) {
+			if _, twice := seen[t.Key]; !twice {
+				seen[t.Key] = struct{}{}
+				targets = append(targets, t)
+			}
+		}
 	}
 	return targets
+}
+
+// look lists the datasets of one place.
+func (j job) look(ctx context.Context, uri string, share time.Duration) []maintain.Target {
+	bounded, cancel := context.WithTimeout(ctx, share)
+	defer cancel()
+	var targets []maintain.Target
+	for _, d := range places.Find(bounded, []string{uri}) {
+		targets = append(targets, maintain.Target{Key: d.Key, URI: d.URI, Settings: j.settings(), Open: d.Open})
+	}
+	if bounded.Err() != nil && ctx.Err() == nil && share >= leastPatience {
+		for i, t := range targets {
+			targets[i].Open = func(ctx context.Context) (objstore.Store, error) {
+				store, err := t.Open(ctx)
+				if errors.Is(err, context.DeadlineExceeded) {
+					return nil, &NoAnswerError{Place: uri, After: share.Round(time.Millisecond), Detail: err.Error()}
+				}
+				return store, err
+			}
+		}
+	}
+	return targets
+}
+
+// leastPatience is how long a place must have been silent to be called so; below, it is the time that was short.
+const leastPatience = time.Second
+
+// NoAnswerError says that a place did not answer in its share of the time, although the run still had some. It is no context
+// error: the run did not run out of time.
+type NoAnswerError struct {
+	Place  string
+	After  time.Duration
+	Detail string
+}
+
+// Error says what is often the cause.
+func (e *NoAnswerError) Error() string {
+	return fmt.Sprintf("%s did not answer within %s (a function in a private network needs a route or an endpoint for S3): %s", e.Place, e.After, e.Detail)
 }
 
 const longestLook = 2 * time.Minute

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"lancekeeper/internal/config"
 	"lancekeeper/internal/ledger"
@@ -12,7 +13,8 @@ import (
 	"lancekeeper/internal/state"
 )
 
-// measure reports on every dataset. One that can't be measured does not stop the others; err joins what went wrong.
+// measure reports on every dataset. One that can't be measured, or does not answer in its share of the time, does not stop the
+// others; err joins what went wrong.
 func measure(ctx context.Context, cfg config.Config, environ []string) (reports []report.Report, err error) {
 	folder := cfg.State
 	if cfg.Table == "" && folder == "" {
@@ -24,12 +26,44 @@ func measure(ctx context.Context, cfg config.Config, environ []string) (reports 
 	if err != nil {
 		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
-	for _, d := range places.Find(ctx, cfg.Datasets) {
-		r, oneErr := measureOne(ctx, d, st.Ledger)
+	seen := map[string]struct{}{}
+	for i, uri := range cfg.Datasets {
+		found, placeErr := measurePlace(ctx, uri, len(cfg.Datasets)-i, st.Ledger, seen)
+		reports = append(reports, found...)
+		err = errors.Join(err, placeErr)
+	}
+	return reports, err
+}
+
+// measurePlace measures the datasets of one place, within an even part of the time left for it and for those still to come. Looking
+// for them takes half of it at most.
+func measurePlace(ctx context.Context, uri string, left int, l state.Ledger, seen map[string]struct{}) (reports []report.Report, err error) {
+	ctx, cancel := share(ctx, left)
+	defer cancel()
+	look, done := share(ctx, 2)
+	found := places.Find(look, []string{uri})
+	done()
+	for i, d := range found {
+		if _, twice := seen[d.Key]; twice {
+			continue
+		}
+		seen[d.Key] = struct{}{}
+		own, done := share(ctx, len(found)-i)
+		r, oneErr := measureOne(own, d, l)
+		done()
 		reports = append(reports, r)
 		err = errors.Join(err, oneErr)
 	}
 	return reports, err
+}
+
+// share ends when an even part of the time left is over.
+func share(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/time.Duration(parts))
 }
 
 func measureOne(ctx context.Context, d places.Dataset, l state.Ledger) (report.Report, error) {
