@@ -80,10 +80,11 @@ func newTable(t *testing.T) (string, *ledger.Dynamo) {
 
 // function is a built function under the emulator.
 type function struct {
-	t   *testing.T
-	url string
-	mu  sync.Mutex
-	log bytes.Buffer // what the function printed
+	t        *testing.T
+	url      string
+	emulator int // its process
+	mu       sync.Mutex
+	log      bytes.Buffer // what the function printed
 }
 
 func (f *function) Write(p []byte) (int, error) {
@@ -124,6 +125,7 @@ func start(t *testing.T, name string, timeout int, environment ...string) *funct
 	}, environment...)...)
 	command.Stdout, command.Stderr = f, f
 	require.NoError(t, command.Start())
+	f.emulator = command.Process.Pid
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()

@@ -82,6 +82,8 @@ func about(r *http.Request, uri string) bool {
 	return err == nil && strings.Contains(string(body), folder)
 }
 
+func isWrite(r *http.Request) bool { return r.Method == http.MethodPut }
+
 // open lets everything through from now on.
 func (g *gate) open() {
 	never := func(*http.Request) bool { return false }
