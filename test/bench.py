@@ -1,7 +1,7 @@
 """bench.py MAINTAIN: compaction and clean-up of the same tables by MAINTAIN and by the official engine, as ratios.
 
-Each side gets a copy of its own, on local disk. Time is that of the work alone (the official engine's import is left out, ours
-includes the start of the process); memory is the peak of the whole process. Prints a table; judges nothing.
+Each side gets a copy of its own, on local disk, and reads it once beforehand. Time is that of the work alone (the official engine's
+import is left out, ours includes the start of the process); memory is the peak of the whole process. Prints a table; judges nothing.
 """
 
 import json
@@ -14,22 +14,51 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-MAKE = HERE.parent / "internal" / "difftest" / "py" / "make.py"
-TABLES = [
-    ("1,000 upserts on 40 keys", ["upserts", "--count", "1000", "--keys", "40"]),
-    ("types, 2 x 100,000 rows, 2.0", ["types", "--rows", "100000", "--storage", "2.0"]),
-    ("types, 2 x 100,000 rows, 2.1", ["types", "--rows", "100000", "--storage", "2.1"]),
-    ("types, 2 x 100,000 rows, 2.2", ["types", "--rows", "100000", "--storage", "2.2"]),
-    ("nested, 2 x 10,000 rows, 2.2", ["nested", "--rows", "10000", "--storage", "2.2"]),
-]
+PY = HERE.parent / "internal" / "difftest" / "py"
 OFFICIAL = """
 import datetime, json, sys, time, lance
 started = time.monotonic()
-ds = lance.dataset(sys.argv[1])
-ds.optimize.compact_files(materialize_deletions_threshold=0.0)
-lance.dataset(sys.argv[1]).cleanup_old_versions(older_than=datetime.timedelta(0), delete_unverified=False)
+if len(sys.argv) > 1:
+    ds = lance.dataset(sys.argv[1])
+    ds.optimize.compact_files(materialize_deletions_threshold=0.0)
+    lance.dataset(sys.argv[1]).cleanup_old_versions(older_than=datetime.timedelta(0), delete_unverified=False)
 print(json.dumps(time.monotonic() - started))
 """
+
+
+def tables():
+    """Name, and how to make it: by a recipe of make.py, or repeated below."""
+    yield "2,000 upserts on 40 keys", "upserts", ["--count", "2000", "--keys", "40"]
+    for storage in ("2.0", "2.1", "2.2"):
+        yield f"types, 2 x 100,000 rows, {storage}", "repeated", ["100000", "nulls", "2", storage]
+    yield "types, 64 x 20,000 rows, 2.0", "repeated", ["20000", "plain", "64", "2.0"]
+    yield "types, 64 x 20,000 rows, 2.2", "repeated", ["20000", "plain", "64", "2.2"]
+    yield "nested, 2 x 10,000 rows, 2.2", "nested", ["--rows", "10000", "--storage", "2.2"]
+
+
+def make(top, recipe, arguments):
+    """Write a table, in a process of its own: a child's peak begins with what this one weighs."""
+    if recipe == "repeated":
+        uri = os.path.join(top, "repeated.lance")
+        subprocess.run([sys.executable, __file__, "--repeated", uri, top, *arguments], check=True)
+        return uri
+    done = subprocess.run([sys.executable, PY / "make.py", recipe, *arguments, "--out", top], check=True, capture_output=True)
+    return json.loads(done.stdout)["uri"]
+
+
+def repeated(uri, scratch, rows, nulls, times, storage):
+    """The same ROWS rows of every type appended TIMES times, then a tenth of them deleted. Making rows is slow, so they are kept."""
+    sys.path.insert(0, str(PY))
+    import lance
+    from make import age, random, type_table
+    kept = os.path.join(scratch, f"{rows}-{nulls}.lance")
+    if not os.path.exists(kept):
+        lance.write_dataset(type_table(random.Random("bench"), int(rows), 0, nulls == "nulls"), kept)
+    table = lance.dataset(kept).to_table()
+    for i in range(int(times)):
+        lance.write_dataset(table, uri, mode="append" if i else "create", data_storage_version=storage)
+    lance.dataset(uri).delete("id % 10 = 3")
+    age(uri, 30)
 
 
 def run(argv):
@@ -44,36 +73,71 @@ def run(argv):
 
 
 def weight(uri):
-    """Files and bytes below a folder."""
-    sizes = [p.stat().st_size for p in pathlib.Path(uri).rglob("*") if p.is_file()]
-    return len(sizes), sum(sizes)
+    """Files and bytes below a folder; each is read, so that both sides find them in memory, by pieces: see make."""
+    files = size = 0
+    for path in pathlib.Path(uri).rglob("*"):
+        if path.is_file():
+            files += 1
+            with path.open("rb") as f:
+                while piece := f.read(1 << 20):
+                    size += len(piece)
+    return files, size
+
+
+def ours(keeper, top, uri):
+    out, seconds, peak = run([keeper, "--json", "--state", os.path.join(top, "state"), "--grace", "0s", "--allow-short-grace", uri])
+    document = json.loads(out)
+    assert document["outcome"] == "ok" and document["drained"], document
+    return seconds, peak, document["results"][0]["requests"]
+
+
+def official(uri):
+    out, _, peak = run([sys.executable, "-c", OFFICIAL, uri])
+    return json.loads(out), peak
+
+
+def compare(keeper, top, made):
+    """Both sides on copies of one table: one after the other, each twice; the faster time and the higher peak count."""
+    sides, requests = {}, {}
+    for attempt in range(2):
+        for side in ("official", "ours") if attempt else ("ours", "official"):
+            uri = os.path.join(top, side + ".lance")
+            shutil.copytree(made, uri)
+            weight(uri)
+            if side == "ours":
+                seconds, peak, requests = ours(keeper, top, uri)
+            else:
+                seconds, peak = official(uri)
+            files, size = weight(uri)
+            shutil.rmtree(uri)
+            if side in sides:
+                seconds, peak = min(seconds, sides[side][2]), max(peak, sides[side][3])
+            sides[side] = (files, size, seconds, peak)
+    return sides, requests
 
 
 def main():
-    keeper = os.path.abspath(sys.argv[1])
+    keeper, began = os.path.abspath(sys.argv[1]), time.monotonic()
+    _, _, base = run([sys.executable, "-c", OFFICIAL])
     with tempfile.TemporaryDirectory(prefix="lancekeeper-bench-") as top:
-        print(f"{'table':30} {'':9} {'files':>7} {'MB':>8} {'seconds':>9} {'peak MB':>8}")
-        for name, recipe in TABLES:
-            made = json.loads(subprocess.run([sys.executable, MAKE, *recipe, "--out", top], check=True, capture_output=True).stdout)["uri"]
+        print(f"{'table':30} {'':9} {'files':>7} {'MB':>8} {'seconds':>9} {'peak MB':>8}", flush=True)
+        for name, recipe, arguments in tables():
+            made = make(top, recipe, arguments)
             files, size = weight(made)
-            print(f"{name:30} {'before':9} {files:7} {size / 1e6:8.2f}")
-            sides = {}
+            print(f"{name:30} {'before':9} {files:7} {size / 1e6:8.2f}", flush=True)
+            sides, requests = compare(keeper, top, made)
             for side in ("official", "ours"):
-                uri = os.path.join(top, side + ".lance")
-                shutil.copytree(made, uri)
-                if side == "ours":
-                    out, seconds, peak = run([keeper, "--json", "--state", os.path.join(top, "state"), "--grace", "0s", "--allow-short-grace", uri])
-                    assert json.loads(out)["outcome"] == "ok", out
-                else:
-                    out, _, peak = run([sys.executable, "-c", OFFICIAL, uri])
-                    seconds = json.loads(out)
-                files, size = weight(uri)
-                sides[side] = (files, size, seconds, peak)
+                files, size, seconds, peak = sides[side]
                 print(f"{'':30} {side:9} {files:7} {size / 1e6:8.2f} {seconds:9.2f} {peak / 1e6:8.0f}")
-                shutil.rmtree(uri)
-            ratio = [ours / max(official, 1e-9) for ours, official in zip(sides["ours"], sides["official"])]
+            ratio = [mine / max(theirs, 1e-9) for mine, theirs in zip(sides["ours"], sides["official"])]
             print(f"{'':30} {'ratio':9} {ratio[0]:7.2f} {ratio[1]:8.2f} {ratio[2]:9.2f} {ratio[3]:8.2f}")
+            print(f"{'':30} our requests: " + ", ".join(f"{requests[kind]} {kind}" for kind in ("list", "get", "put", "delete")), flush=True)
             shutil.rmtree(made)
+    print(f"ratio: ours to the official engine's, below 1 is better. The official engine's process peaks at {base / 1e6:.0f} MB before it does anything.")
+    print(f"{time.monotonic() - began:.0f} s in all")
 
 
-main()
+if sys.argv[1] == "--repeated":
+    repeated(*sys.argv[2:])
+else:
+    main()
