@@ -5,7 +5,6 @@
 package emulator
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -93,16 +92,36 @@ func (f *function) Write(p []byte) (int, error) {
 	return f.log.Write(p)
 }
 
+// lines are the whole lines printed so far.
 func (f *function) lines() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var lines []string
-	scanner := bufio.NewScanner(bytes.NewReader(f.log.Bytes()))
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		lines = append(lines, scanner.Text())
+	lines := strings.Split(f.log.String(), "\n")
+	return lines[:len(lines)-1]
+}
+
+func (f *function) count(part string) int {
+	n := 0
+	for _, line := range f.lines() {
+		if strings.Contains(line, part) {
+			n++
+		}
 	}
-	return lines
+	return n
+}
+
+// settle waits until the emulator has said that an invocation is over, and then until nothing more is printed: what the function
+// prints comes here by way of the emulator, which does not wait with the answer for it.
+func (f *function) settle(before int) {
+	end := time.Now().Add(10 * time.Second)
+	for last := -1; time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond)
+		n := len(f.lines())
+		if n == last && f.count("REPORT RequestId: ") > before {
+			return
+		}
+		last = n
+	}
 }
 
 func freePort(t *testing.T) string {
@@ -153,6 +172,7 @@ type failure struct {
 // invoke sends an event and returns the answer.
 func (f *function) invoke(event string) []byte {
 	f.t.Helper()
+	defer f.settle(f.count("REPORT RequestId: "))
 	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(event))
@@ -185,15 +205,16 @@ func (f *function) failed(event string) failure {
 	return answer
 }
 
-// emulatorLine is what the emulator prints, as Lambda does around the output of the function, and an error as the runtime client prints it.
-var emulatorLine = regexp.MustCompile(`^(\d{2} \w{3} \d{4} [0-9:,]+ \[|START RequestId: |END RequestId: |REPORT RequestId: |\d{4}/\d{2}/\d{2} |$)`)
+// foreignLine is what the function does not print itself: the emulator does, as Lambda does around its output; the runtime's client an
+// error; the SDK a warning.
+var foreignLine = regexp.MustCompile(`^(\d{2} \w{3} \d{4} [0-9:,]+ \[|START RequestId: |END RequestId: |REPORT RequestId: |(SDK )?\d{4}/\d{2}/\d{2} |$)`)
 
-// documents are the embedded metric documents printed so far, in order. Every line that is not the emulator's own must be JSON.
+// documents are the embedded metric documents printed so far, in order. Every line of the function's own must be JSON.
 func (f *function) documents() []map[string]any {
 	f.t.Helper()
 	var out []map[string]any
 	for _, line := range f.lines() {
-		if emulatorLine.MatchString(line) {
+		if foreignLine.MatchString(line) {
 			continue
 		}
 		var document map[string]any
@@ -219,13 +240,7 @@ func (f *function) metrics() map[string]map[string]any {
 
 // processes is how many times the emulator started the function's process.
 func (f *function) processes() int {
-	n := 0
-	for _, line := range f.lines() {
-		if strings.Contains(line, "INIT START") {
-			n++
-		}
-	}
-	return n
+	return f.count("INIT START")
 }
 
 // checkMetrics verifies a document against the rules of the embedded metric format.

@@ -33,27 +33,29 @@ func silent(t *testing.T) string {
 // gate is a way to the S3 server on which some requests are never answered.
 type gate struct {
 	url   string
-	hangs atomic.Pointer[func(r *http.Request) bool]
+	hangs func(r *http.Request) bool
 	hung  atomic.Int64
+	clear chan struct{} // closed: everything goes through, and what still waits is to be asked again
 }
 
 func newGate(t *testing.T, hangs func(r *http.Request) bool) *gate {
 	t.Helper()
 	upstream, err := url.Parse(need(t, "AWS_ENDPOINT_URL_S3"))
 	require.NoError(t, err)
-	g, ended := &gate{}, make(chan struct{})
-	g.hangs.Store(&hangs)
+	g, ended := &gate{hangs: hangs, clear: make(chan struct{})}, make(chan struct{})
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(upstream)
 		r.Out.Host = r.In.Host // it is signed
 	}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if (*g.hangs.Load())(r) {
+		if !g.isClear() && g.hangs(r) {
 			g.hung.Add(1)
 			_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client goes
 			select {
 			case <-r.Context().Done():
 			case <-ended:
+			case <-g.clear:
+				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 			return
 		}
@@ -85,9 +87,15 @@ func about(r *http.Request, uri string) bool {
 func isWrite(r *http.Request) bool { return r.Method == http.MethodPut }
 
 // open lets everything through from now on.
-func (g *gate) open() {
-	never := func(*http.Request) bool { return false }
-	g.hangs.Store(&never)
+func (g *gate) open() { close(g.clear) }
+
+func (g *gate) isClear() bool {
+	select {
+	case <-g.clear:
+		return true
+	default:
+		return false
+	}
 }
 
 // within invokes a function and demands that it ends by itself, before Lambda would kill it.

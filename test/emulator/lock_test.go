@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,34 +48,30 @@ func TestLockHeld(t *testing.T) {
 	require.EqualValues(t, 0, m["MaintenanceFailures"])
 }
 
-// TestEventDeliveredTwice: at once, to two instances. One of them does the work, the other does none and does not fail.
+// TestEventDeliveredTwice, to two instances, while the first is at work: the other does nothing and does not fail.
 func TestEventDeliveredTwice(t *testing.T) {
 	t.Parallel()
 	store, uri := upload(t, "upserts-2.0")
 	rows := lancetest.Latest(t, store)
 	table, book := newTable(t)
-	docs := make([]maintain.Document, 2)
-	var instances sync.WaitGroup
-	scheduled := event(t, "scheduled")
-	for i := range docs {
-		f := start(t, "maintain", 60, "LANCEKEEPER_DATASETS="+uri, "LANCEKEEPER_TABLE="+table)
-		instances.Go(func() {
-			if err := json.Unmarshal(f.invoke(scheduled), &docs[i]); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	instances.Wait()
-	var removed int
-	for _, doc := range docs {
-		require.Contains(t, []maintain.Outcome{maintain.OK, maintain.Skipped}, doc.Outcome)
-		removed += doc.Results[0].Pruning.VersionsRemoved
-	}
+	g := newGate(t, isWrite)
+	first := start(t, "maintain", 60, "LANCEKEEPER_DATASETS="+uri, "LANCEKEEPER_TABLE="+table, "AWS_ENDPOINT_URL_S3="+g.url)
+	second := start(t, "maintain", 60, "LANCEKEEPER_DATASETS="+uri, "LANCEKEEPER_TABLE="+table)
+	answers, scheduled := make(chan []byte, 1), event(t, "scheduled")
+	go func() { answers <- first.invoke(scheduled) }()
+	require.Eventually(t, func() bool { return g.hung.Load() > 0 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, maintain.Skipped, second.document(scheduled).Outcome)
+	require.EqualValues(t, 1, second.metrics()[uri]["LockContended"])
+	g.open()
+	var doc maintain.Document
+	body := <-answers
+	require.NoError(t, json.Unmarshal(body, &doc), string(body))
+	require.Equal(t, maintain.OK, doc.Outcome, string(body))
+	require.Positive(t, doc.Results[0].Pruning.VersionsRemoved)
 	e, _, err := book.Load(t.Context(), uri)
 	require.NoError(t, err)
 	require.NotNil(t, e.LastSuccess)
 	require.Zero(t, e.Failures)
-	require.Positive(t, removed)
 	require.Equal(t, rows, lancetest.Latest(t, store))
 	lancetest.Whole(t, store)
 }
