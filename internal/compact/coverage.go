@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"lancekeeper/internal/lance/commit"
 	"lancekeeper/internal/lance/indexmeta"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/manifest"
@@ -16,8 +17,9 @@ type index struct {
 	name    string
 	id      string
 	ids     *roaring.Bitmap
-	unknown bool   // it may cover anything
-	bound   string // why its fragments can't leave its coverage; empty if they can
+	unknown bool          // it may cover anything
+	change  commit.Change // what a rewrite of covered fragments makes of its entry
+	bound   string        // why they can't be rewritten at all; empty if they can
 }
 
 func (i index) covers(fragment uint64) bool {
@@ -38,31 +40,48 @@ func coverage(m *manifest.Manifest) ([]index, error) {
 		if err != nil {
 			return nil, fmt.Errorf("plan a compaction of version %d: %w", m.GetVersion(), err)
 		}
-		out = append(out, index{name: entry.GetName(), id: id, ids: ids, unknown: !known, bound: bound(m, entry, known)})
+		i := index{name: entry.GetName(), id: id, ids: ids, unknown: !known}
+		i.change, i.bound = change(m, entry, known)
+		out = append(out, i)
 	}
 	return out, nil
 }
 
-// bound says why fragments can't leave the coverage of an index by being rewritten. With row addresses, entries of fragments that
-// are gone are passed over by readers, which scan what is not covered; row ids stay valid, so that readers would find rows twice.
-// The kinds are those of which the official reader was seen to do so.
-func bound(m *manifest.Manifest, entry *lancepb.IndexMetadata, known bool) string {
+// change says what becomes of an index entry when fragments that it covers are rewritten, or why they can't be
+// (lance-table src/format/index.rs:results_are_row_addrs). Row addresses of fragments that are gone are passed over by readers, which
+// scan what is not covered. Stable row ids stay valid, so that an index of them covers the new fragments instead; in such a table an
+// index of addresses must lose the old ones. The kinds are those of which the official reader was seen to take it so.
+func change(m *manifest.Manifest, entry *lancepb.IndexMetadata, known bool) (commit.Change, string) {
 	switch {
-	case manifest.StableRowIDs(m):
-		return "it holds row ids"
 	case !known:
-		return "it does not say what it covers"
+		return 0, "it does not say what it covers"
 	case len(entry.GetCoveringFields()) > 0:
-		return "it has covering fields"
+		return 0, "it has covering fields"
 	case indexmeta.System(m.Indices, indexmeta.MemWALIndexName) != nil:
-		return "the table has a write-ahead log that counts on it"
+		return 0, "the table has a write-ahead log that counts on it"
 	}
-	switch kind := indexmeta.Kind(entry); kind {
-	case "BTree", "Bitmap", "ZoneMap", "Inverted", "NGram", "Vector", "LabelList", "BloomFilter":
-		return ""
-	default:
-		return fmt.Sprintf("its kind (%s) is not known to allow it", kind)
+	kind, stable := indexmeta.Kind(entry), manifest.StableRowIDs(m)
+	switch kind {
+	case "Bitmap", "Inverted", "NGram", "Vector", "LabelList":
+		if stable {
+			return commit.Swap, ""
+		}
+		return commit.Keep, ""
+	case "BTree":
+		switch {
+		case stable && entry.GetIndexVersion() == 0:
+			return commit.Swap, ""
+		case stable:
+			return commit.Shrink, ""
+		}
+		return commit.Keep, ""
+	case "ZoneMap", "BloomFilter":
+		if stable {
+			return commit.Shrink, ""
+		}
+		return commit.Keep, ""
 	}
+	return 0, fmt.Sprintf("its kind (%s) is not known to allow it", kind)
 }
 
 // covering are the segments that cover a fragment.

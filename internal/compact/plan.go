@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/commit"
 	"lancekeeper/internal/lance/indexmeta"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/manifest"
@@ -19,17 +20,18 @@ type Options struct {
 	TargetBytes   int64             // bytes per fragment to aim for; 0 is off
 	DeletionsOver float64           // materialize deletions where their share is above this
 	Quarantined   map[uint64]string // fragments that must be left alone, with the reason
-	Uncover       bool              // rewrite fragments that an index covers too: they leave its coverage, and queries scan them
+	Swap          bool              // rewrite fragments that an index of stable row ids covers: the new ones take their place
+	Uncover       bool              // rewrite fragments that any index covers: they leave its coverage, and queries scan them
 }
 
 // Task is fragments to rewrite together: neighbours in the table, in its order.
 type Task struct {
 	Fragments  []*lancepb.DataFragment
 	LiveRows   uint64
-	OutputRows []uint64 // rows of each new fragment; empty when all rows are deleted
-	Uncovers   []string // ids of the index segments whose coverage the fragments leave
-	Indices    []string // names of these indices
-	Bytes      int64    // of the data files, as far as the manifest tells
+	OutputRows []uint64                 // rows of each new fragment; empty when all rows are deleted
+	Indices    map[string]commit.Change // by id: the index segments that cover the fragments
+	Uncovers   []string                 // names of indices whose coverage the fragments leave
+	Bytes      int64                    // of the data files, as far as the manifest tells
 }
 
 // Skipped is a fragment that should be rewritten and is left alone.
@@ -174,16 +176,19 @@ func leave(f *lancepb.DataFragment, o Options, segments []index, stable bool) er
 	}
 	var names, bound []string
 	for _, i := range segments {
+		if i.bound == "" && (o.Uncover || o.Swap && i.change == commit.Swap) {
+			continue
+		}
 		names = append(names, i.name)
 		if i.bound != "" {
-			bound = append(bound, fmt.Sprintf("%s, which it can't leave: %s", i.name, i.bound))
+			bound = append(bound, fmt.Sprintf("%s, which forbids it: %s", i.name, i.bound))
 		}
 	}
 	switch {
-	case len(segments) > 0 && !o.Uncover:
-		return fmt.Errorf("covered by index %s", strings.Join(names, ", "))
-	case len(bound) > 0:
+	case o.Uncover && len(bound) > 0:
 		return fmt.Errorf("covered by index %s", strings.Join(bound, "; "))
+	case len(names) > 0:
+		return fmt.Errorf("covered by index %s", strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -218,9 +223,13 @@ func (b *bin) tasks(o Options) []Task {
 	for _, f := range b.fragments {
 		rest += live(f)
 	}
-	var ids, names []string
+	var uncovers []string
+	changes := map[string]commit.Change{}
 	for _, i := range b.segments {
-		ids, names = append(ids, i.id), append(names, i.name)
+		changes[i.id] = i.change
+		if i.change != commit.Swap {
+			uncovers = append(uncovers, i.name)
+		}
 	}
 	var tasks []Task
 	var current Task
@@ -238,7 +247,7 @@ func (b *bin) tasks(o Options) []Task {
 		tasks = append(tasks, current.outputs(o))
 	}
 	for i := range tasks {
-		tasks[i].Uncovers, tasks[i].Indices = ids, names
+		tasks[i].Indices, tasks[i].Uncovers = changes, uncovers
 	}
 	return tasks
 }

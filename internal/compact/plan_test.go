@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"lancekeeper/internal/compact"
+	"lancekeeper/internal/lance/commit"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/manifest"
 )
@@ -123,6 +124,8 @@ func (s *script) option(t *testing.T, words []string) {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
+		case "swap":
+			s.options.Swap = true
 		case "uncover":
 			s.options.Uncover = true
 		case "stable":
@@ -159,8 +162,13 @@ func render(p compact.Plan) []string {
 			rows = append(rows, fmt.Sprint(n))
 		}
 		line := strings.TrimSpace(fmt.Sprintf("task %s -> %s", ids, strings.Join(rows, " ")))
-		if len(task.Indices) > 0 {
-			line += " uncovers " + strings.Join(task.Indices, " ")
+		if len(task.Uncovers) > 0 {
+			line += " uncovers " + strings.Join(task.Uncovers, " ")
+		}
+		for _, change := range task.Indices {
+			if change == commit.Swap {
+				line += " swaps"
+			}
 		}
 		out = append(out, line)
 	}

@@ -162,7 +162,7 @@ func decoding(err error) bool {
 // commitTask offers a verified rewrite for commit.
 func (p *pass) commitTask(ctx context.Context, task compact.Task, out *compact.Output, attempt ledger.Attempt) taskEnd {
 	claimed := false
-	rewrite := commit.Rewrite{UUID: attempt.TransactionUUID, ReadVersion: attempt.ReadVersion, Groups: []commit.Group{out.Group}, Uncovers: task.Uncovers}
+	rewrite := commit.Rewrite{UUID: attempt.TransactionUUID, ReadVersion: attempt.ReadVersion, Groups: []commit.Group{out.Group}, Indices: task.Indices}
 	result, err := commit.Commit(ctx, p.store, rewrite, commit.Options{
 		Guard: func(ctx context.Context, target uint64) error {
 			err := p.guard(ctx, attempt, target)
@@ -225,7 +225,7 @@ func (p *pass) share(ctx context.Context) (context.Context, context.CancelFunc) 
 
 func (p *pass) planOptions() compact.Options {
 	s := p.target.Settings
-	o := compact.Options{TargetRows: s.TargetRows, TargetBytes: s.TargetBytes, DeletionsOver: s.DeletionsOver, Quarantined: p.entry.Quarantined(p.keeper.Now()), Uncover: s.IndexPolicy == policyUncover}
+	o := compact.Options{TargetRows: s.TargetRows, TargetBytes: s.TargetBytes, DeletionsOver: s.DeletionsOver, Quarantined: p.entry.Quarantined(p.keeper.Now()), Swap: s.IndexPolicy != policyLeave, Uncover: s.IndexPolicy == policyUncover}
 	if o.Quarantined == nil {
 		o.Quarantined = map[uint64]string{}
 	}
@@ -233,8 +233,9 @@ func (p *pass) planOptions() compact.Options {
 	return o
 }
 
-// Index policies that differ from leaving alone what an index covers. The others are not built yet.
+// Index policies beside auto. Of stable row ids an index covers the new fragments at once, unless all covered ones are to be left.
 const (
+	policyLeave   = "leave"
 	policyUncover = "uncover"
 	policyRemap   = "remap"
 	policyDefer   = "defer"
@@ -242,7 +243,7 @@ const (
 
 // noteUncovered tells which indices queries have to scan beside until they are optimized. It is never done silently.
 func (p *pass) noteUncovered(task compact.Task) {
-	for _, name := range task.Indices {
+	for _, name := range task.Uncovers {
 		p.find("index", fmt.Sprintf("index %s does not cover the rows of %d rewritten fragments any more: queries scan them until it is optimized", name, len(task.Fragments)))
 	}
 }

@@ -37,8 +37,18 @@ type Rewrite struct {
 	UUID        string // of the transaction
 	ReadVersion uint64 // the version that it was planned on: its fragments and deletions were read
 	Groups      []Group
-	Uncovers    []string // ids of the index segments that may cover the old fragments, and keep their entries as they are
+	Indices     map[string]Change // by id: the index segments that cover the old fragments, and what becomes of their entries
 }
+
+// Change is what a rewrite makes of the entry of an index that covers the old fragments.
+type Change int
+
+// Changes. An index that is in none of a rewrite's groups keeps its entry in any case.
+const (
+	Keep   Change = iota + 1 // as it is: the old fragments stay in its bitmap, and readers pass over them
+	Shrink                   // the old fragments leave its bitmap
+	Swap                     // the new fragments take the place of the old ones in its bitmap
+)
 
 // Options are what a commit needs beside the rewrite.
 type Options struct {
@@ -186,7 +196,7 @@ func (c *committer) build(base *manifest.Manifest, now time.Time) (*manifest.Man
 			next = max(next, f.GetId()+1)
 		}
 	}
-	m := &manifest.Manifest{Manifest: proto.CloneOf(base.Manifest), Indices: base.Indices}
+	m := &manifest.Manifest{Manifest: proto.CloneOf(base.Manifest)}
 	kept, err := c.without(base)
 	if err != nil {
 		return nil, err
@@ -207,6 +217,9 @@ func (c *committer) build(base *manifest.Manifest, now time.Time) (*manifest.Man
 		return nil, lance.Unsupported("fragment id", "above 2^32-1", "")
 	}
 	m.Fragments = kept // new ids are the highest: the list stays sorted
+	if m.Indices, err = c.indices(base.Indices, op.GetGroups()); err != nil {
+		return nil, err
+	}
 	if next > 0 {
 		highest := uint32(max(next-1, uint64(base.GetMaxFragmentId())))
 		m.MaxFragmentId = &highest
@@ -257,7 +270,7 @@ func (c *committer) without(base *manifest.Manifest) ([]*lancepb.DataFragment, e
 		if err != nil {
 			return nil, fmt.Errorf("check index %q: %w", index.GetName(), err)
 		}
-		if slices.Contains(c.rewrite.Uncovers, segment) {
+		if c.rewrite.Indices[segment] != 0 {
 			continue
 		}
 		covered, known, err := indexmeta.Coverage(index)
