@@ -22,6 +22,11 @@ type Options struct {
 	Quarantined   map[uint64]string // fragments that must be left alone, with the reason
 	Swap          bool              // rewrite fragments that an index of stable row ids covers: the new ones take their place
 	Uncover       bool              // rewrite fragments that any index covers: they leave its coverage, and queries scan them
+
+	// Bounds that the official planner does not have; 0 is none.
+	MergeRatio   int64 // a fragment without dead rows is merged only if it has at most so many times the bytes of those merged with it
+	MaxFragments int   // of one task
+	MaxOpenBytes int64 // of what a task has to keep in memory of its fragments' files: about their metadata
 }
 
 // Task is fragments to rewrite together: neighbours in the table, in its order.
@@ -115,12 +120,11 @@ func MakePlan(m *manifest.Manifest, o Options) (Plan, error) {
 			b = bin{}
 			continue
 		}
-		if set := indexSet(segments); len(b.fragments) > 0 && set != indexSet(b.segments) {
+		if set := indexSet(segments); len(b.members) > 0 && set != indexSet(b.segments) {
 			plan.Tasks = append(plan.Tasks, b.tasks(o)...)
 			b = bin{}
 		}
-		b.fragments, b.segments = append(b.fragments, f), segments
-		b.itself = b.itself || kind == itself
+		b.members, b.segments = append(b.members, member{fragment: f, itself: kind == itself, bytes: weight(f)}), segments
 	}
 	plan.Tasks = append(plan.Tasks, b.tasks(o)...)
 	return plan, nil
@@ -209,20 +213,12 @@ func inlineLineage(f *lancepb.DataFragment, stable bool) error {
 
 // bin is neighbours to be rewritten.
 type bin struct {
-	fragments []*lancepb.DataFragment
-	segments  []index // that cover each of them
-	itself    bool    // one of them is worth a rewrite alone
+	members  []member
+	segments []index // that cover each of them
 }
 
-// tasks cuts the bin where the rows so far and the rest both reach the target (CandidateBin::split_for_size).
+// tasks cuts the bin into what is worth a rewrite, and that into tasks.
 func (b *bin) tasks(o Options) []Task {
-	if len(b.fragments) == 0 || (len(b.fragments) == 1 && !b.itself) {
-		return nil
-	}
-	var rest uint64
-	for _, f := range b.fragments {
-		rest += live(f)
-	}
 	var uncovers []string
 	changes := map[string]commit.Change{}
 	for _, i := range b.segments {
@@ -232,24 +228,57 @@ func (b *bin) tasks(o Options) []Task {
 		}
 	}
 	var tasks []Task
-	var current Task
-	for _, f := range b.fragments {
-		current.Fragments = append(current.Fragments, f)
-		current.LiveRows += live(f)
-		current.Bytes += size(f)
-		rest -= live(f)
-		if current.LiveRows >= o.TargetRows && rest >= o.TargetRows {
-			tasks = append(tasks, current.outputs(o))
-			current = Task{}
-		}
-	}
-	if len(current.Fragments) > 0 {
-		tasks = append(tasks, current.outputs(o))
+	for _, run := range worthwhile(b.members, o.MergeRatio) {
+		tasks = append(tasks, cut(run, o)...)
 	}
 	for i := range tasks {
 		tasks[i].Indices, tasks[i].Uncovers = changes, uncovers
 	}
 	return tasks
+}
+
+// cut ends a task where its rows and those that follow both reach the target (CandidateBin::split_for_size), and where it would be
+// too much for one.
+func cut(run []member, o Options) []Task {
+	var rest uint64
+	for _, m := range run {
+		rest += live(m.fragment)
+	}
+	var tasks []Task
+	var current []member
+	var rows uint64
+	var open int64
+	end := func() {
+		if len(current) > 1 || len(current) == 1 && current[0].itself {
+			tasks = append(tasks, newTask(current, o))
+		}
+		current, rows, open = nil, 0, 0
+	}
+	for _, m := range run {
+		more := openBytes(m.fragment)
+		if o.MaxFragments > 0 && len(current) >= o.MaxFragments || o.MaxOpenBytes > 0 && open+more > o.MaxOpenBytes {
+			end()
+		}
+		current = append(current, m)
+		open += more
+		rows += live(m.fragment)
+		rest -= live(m.fragment)
+		if rows >= o.TargetRows && rest >= o.TargetRows {
+			end()
+		}
+	}
+	end()
+	return tasks
+}
+
+func newTask(members []member, o Options) Task {
+	var t Task
+	for _, m := range members {
+		t.Fragments = append(t.Fragments, m.fragment)
+		t.LiveRows += live(m.fragment)
+		t.Bytes += size(m.fragment)
+	}
+	return t.outputs(o)
 }
 
 // outputs spreads the live rows evenly over as many fragments as the targets ask for, the first ones one row more.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"pgregory.net/rapid"
 
 	"lancekeeper/internal/compact"
 	"lancekeeper/internal/lance/commit"
@@ -118,7 +120,8 @@ func (s *script) index(t *testing.T, name string, words []string) {
 	s.manifest.Indices = append(s.manifest.Indices, index)
 }
 
-// option reads `options [target=N] [bytes=N] [over=SHARE] [aside=FRAGMENT] [uncover] [stable]`.
+// option reads `options [target=N] [bytes=N] [over=SHARE] [aside=FRAGMENT] [uncover] [stable]
+// [ratio=N] [fragments=N] [open=N]`.
 func (s *script) option(t *testing.T, words []string) {
 	t.Helper()
 	for _, word := range words {
@@ -141,6 +144,12 @@ func (s *script) option(t *testing.T, words []string) {
 			share, err := strconv.ParseFloat(value, 64)
 			require.NoError(t, err)
 			s.options.DeletionsOver = share
+		case "ratio":
+			s.options.MergeRatio = int64(number(t, value))
+		case "fragments":
+			s.options.MaxFragments = int(number(t, value))
+		case "open":
+			s.options.MaxOpenBytes = int64(number(t, value))
 		case "aside":
 			s.options.Quarantined[number(t, value)] = "set aside"
 		default:
@@ -165,11 +174,13 @@ func render(p compact.Plan) []string {
 		if len(task.Uncovers) > 0 {
 			line += " uncovers " + strings.Join(task.Uncovers, " ")
 		}
+		swaps := 0
 		for _, change := range task.Indices {
 			if change == commit.Swap {
-				line += " swaps"
+				swaps++
 			}
 		}
+		line += strings.Repeat(" swaps", swaps)
 		out = append(out, line)
 	}
 	for _, s := range p.Skipped {
@@ -202,4 +213,50 @@ func TestPlanNeedsATarget(t *testing.T) {
 	t.Parallel()
 	_, err := compact.MakePlan(&manifest.Manifest{Manifest: &lancepb.Manifest{}}, compact.Options{})
 	require.Error(t, err)
+}
+
+// Every pass adds a few small fragments to a table. What passes write must stay near what was added, and so must the number of
+// fragments, whatever the table holds already.
+func TestGrowingTableConverges(t *testing.T) {
+	t.Parallel()
+	const rowBytes = 10_000
+	rapid.Check(t, func(t *rapid.T) {
+		start := rapid.Uint64Range(0, 100_000).Draw(t, "rows at first")
+		most := rapid.Uint64Range(1, 5_000).Draw(t, "rows of an append")
+		m := &manifest.Manifest{Manifest: &lancepb.Manifest{Version: 1, DataFormat: &lancepb.Manifest_DataStorageFormat{FileFormat: "lance", Version: "2.1"}}}
+		next := uint64(0)
+		add := func(rows uint64) {
+			file := &lancepb.DataFile{Path: "x.lance", FileMajorVersion: 2, FileMinorVersion: 1, FileSizeBytes: rows * rowBytes}
+			m.Fragments = append(m.Fragments, &lancepb.DataFragment{Id: next, PhysicalRows: rows, Files: []*lancepb.DataFile{file}})
+			next++
+		}
+		if start > 0 {
+			add(start)
+		}
+		var added, written uint64
+		for range 40 {
+			for range rapid.IntRange(1, 3).Draw(t, "appends") {
+				rows := rapid.Uint64Range(1, most).Draw(t, "rows")
+				add(rows)
+				added += rows * rowBytes
+			}
+			plan, err := compact.MakePlan(m, compact.Options{TargetRows: 1 << 20, MergeRatio: compact.MergeRatio})
+			require.NoError(t, err)
+			for _, task := range plan.Tasks {
+				gone := map[uint64]bool{}
+				for _, f := range task.Fragments {
+					gone[f.GetId()] = true
+				}
+				require.Less(t, len(task.OutputRows), len(task.Fragments))
+				m.Fragments = slices.DeleteFunc(m.Fragments, func(f *lancepb.DataFragment) bool { return gone[f.GetId()] })
+				for _, rows := range task.OutputRows {
+					add(rows)
+					written += rows * rowBytes
+				}
+			}
+		}
+		const free = 40 << 20 // a pass may rewrite a megabyte for nothing
+		require.LessOrEqual(t, written, 8*added+free, "%d bytes were added", added)
+		require.LessOrEqual(t, len(m.Fragments), 24)
+	})
 }

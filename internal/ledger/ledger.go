@@ -58,6 +58,9 @@ type Entry struct {
 	Sweep      []string               `json:"sweep,omitempty"`      // journal: keys of objects that are owed a deletion
 	Quarantine map[string]Quarantined `json:"quarantine,omitempty"` // by the fragment ids, as FragmentSet.String writes them
 
+	// How many fragments a rewrite may take at most, learned from races that were lost; 0: any number.
+	TaskFragments int `json:"taskFragments,omitempty"`
+
 	// What an idle pass goes by: as long as version, entity tag and policy are the same, nothing can expire before NextExpiry.
 	NextExpiry   time.Time `json:"nextExpiry,omitzero"`
 	ListedAt     time.Time `json:"listedAt,omitzero"`

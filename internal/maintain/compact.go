@@ -178,7 +178,7 @@ func (p *pass) commitTask(ctx context.Context, task compact.Task, out *compact.O
 	var conflict *commit.ConflictError
 	switch {
 	case err == nil:
-		p.entry = p.entry.WithoutAttempt(attempt.TransactionUUID)
+		p.entry = p.entry.WithoutAttempt(attempt.TransactionUUID).RewriteWon(len(task.Fragments))
 		p.commits++
 		p.added += int64(len(out.Keys)) + 2
 		c.Tasks++
@@ -192,6 +192,7 @@ func (p *pass) commitTask(ctx context.Context, task compact.Task, out *compact.O
 	case errors.As(err, &conflict):
 		p.log.Info("rewrite lost", slog.Any("err", err))
 		p.discard(ctx, attempt)
+		p.entry = p.entry.RewriteLost(len(task.Fragments))
 		return taskLost
 	}
 	p.failCompaction(err)
@@ -225,7 +226,11 @@ func (p *pass) share(ctx context.Context) (context.Context, context.CancelFunc) 
 
 func (p *pass) planOptions() compact.Options {
 	s := p.target.Settings
-	o := compact.Options{TargetRows: s.TargetRows, TargetBytes: s.TargetBytes, DeletionsOver: s.DeletionsOver, Quarantined: p.entry.Quarantined(p.keeper.Now()), Swap: s.IndexPolicy != policyLeave, Uncover: s.IndexPolicy == policyUncover}
+	o := compact.Options{
+		TargetRows: s.TargetRows, TargetBytes: s.TargetBytes, DeletionsOver: s.DeletionsOver, Quarantined: p.entry.Quarantined(p.keeper.Now()),
+		Swap: s.IndexPolicy != policyLeave, Uncover: s.IndexPolicy == policyUncover,
+		MergeRatio: compact.MergeRatio, MaxFragments: p.entry.TaskFragments, MaxOpenBytes: s.MemoryBytes / 4,
+	}
 	if o.Quarantined == nil {
 		o.Quarantined = map[uint64]string{}
 	}
