@@ -61,7 +61,7 @@ func TestDocumentKeepsItsNames(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(foreign, "videos", "a.mp4"), []byte("film"), 0o600))
 	for name, args := range map[string][]string{
 		"ok":           {foreign},
-		"unsupported":  {golden(t, "unsupported", old)},
+		"unsupported":  {golden(t, "legacy", old)},
 		"nothing done": {"--no-compact", "--grace", "60d", golden(t, "updates", old)},
 		"kept":         {"--grace", "60d", golden(t, "updates", old)},
 	} {

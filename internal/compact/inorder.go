@@ -29,7 +29,7 @@ func inOrder(ctx context.Context, pieces []piece, memory int64, read func(contex
 		readers, inner := errgroup.WithContext(inner)
 		readers.SetLimit(readParallel)
 		for _, p := range pieces {
-			s := &slot{weight: min(max(p.bytes(), 1), max(memory, 1)), done: make(chan struct{})}
+			s := &slot{weight: min(max(p.weight(), 1), max(memory, 1)), done: make(chan struct{})}
 			if room.Acquire(inner, s.weight) != nil {
 				break // the reason comes from whoever ended the context
 			}

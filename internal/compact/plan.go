@@ -73,11 +73,9 @@ func Supported(m *manifest.Manifest) error {
 	if err != nil {
 		return fmt.Errorf("schema: %w", err)
 	}
-	if _, minor, _ := manifest.FileVersion(m); minor == 0 {
-		for _, c := range columns {
-			if c.Nested() || c.Type.KeyBits > 0 {
-				return lance.Unsupported("column", "with lists, structs or dictionaries in file version 2.0", "column "+c.Name)
-			}
+	if _, minor, known := manifest.FileVersion(m); known {
+		if _, err := schema.Lay(columns, minor); err != nil {
+			return fmt.Errorf("schema: %w", err)
 		}
 	}
 	return nil

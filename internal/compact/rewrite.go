@@ -15,7 +15,6 @@ import (
 	"lancekeeper/internal/lance/datafile"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/encoding"
-	"lancekeeper/internal/lance/encoding/v21"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/manifest"
 	"lancekeeper/internal/lance/schema"
@@ -59,6 +58,10 @@ func Rewrite(ctx context.Context, store objstore.Store, m *manifest.Manifest, ta
 	if !known || len(names) != len(task.OutputRows) {
 		return nil, lance.Corrupt("", "no file version for %d new fragments with %d names", len(task.OutputRows), len(names))
 	}
+	layout, err := schema.Lay(columns, minor)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite %d fragments: %w", len(task.Fragments), err)
+	}
 	out := &Output{Group: commit.Group{Old: task.Fragments}}
 	for _, f := range task.Fragments {
 		out.RowsDropped += f.GetDeletionFile().GetNumDeletedRows()
@@ -66,12 +69,12 @@ func Rewrite(ctx context.Context, store objstore.Store, m *manifest.Manifest, ta
 	if len(names) == 0 {
 		return out, nil
 	}
-	sources, err := openSources(ctx, store, task, columns, o.MemoryBytes/4)
+	sources, err := openSources(ctx, store, task, columns, minor, o.MemoryBytes/4)
 	if err != nil {
 		return nil, err
 	}
 	w := &rewriter{
-		store: store, sources: sources, columns: columns, minor: minor, memory: o.MemoryBytes / 4,
+		store: store, sources: sources, columns: columns, layout: layout, minor: minor, memory: o.MemoryBytes / 4,
 		schema: &lancepb.Schema{Fields: m.GetFields(), Metadata: m.GetSchemaMetadata()},
 	}
 	var rowIDs *lineage
@@ -100,6 +103,7 @@ type rewriter struct {
 	store   objstore.Store
 	sources []*source
 	columns []schema.Column
+	layout  schema.Physical
 	schema  *lancepb.Schema
 	minor   int
 	memory  int64 // for pages read ahead
@@ -130,8 +134,8 @@ func (w *rewriter) fragment(ctx context.Context, out *Output, name string, skip,
 		return fmt.Errorf("write %s: %w", key, err)
 	}
 	file := &lancepb.DataFile{Path: name, FileMajorVersion: 2, FileMinorVersion: uint32(w.minor), FileSizeBytes: uint64(size)}
-	for i, c := range w.columns {
-		file.Fields = append(file.Fields, c.Field)
+	for i, field := range w.layout.Fields {
+		file.Fields = append(file.Fields, field)
 		file.ColumnIndices = append(file.ColumnIndices, int32(i))
 	}
 	out.Group.New = append(out.Group.New, &lancepb.DataFragment{Files: []*lancepb.DataFile{file}, PhysicalRows: rows})
@@ -142,7 +146,7 @@ func (w *rewriter) fragment(ctx context.Context, out *Output, name string, skip,
 }
 
 func (w *rewriter) columnsTo(ctx context.Context, to io.Writer, hashes []uint64, skip, rows uint64) error {
-	file, err := datafile.NewWriter(to, w.minor, proto.CloneOf(w.schema), len(w.columns))
+	file, err := datafile.NewWriter(to, w.minor, proto.CloneOf(w.schema), w.layout.Leaves)
 	if err != nil {
 		return fmt.Errorf("begin the file: %w", err)
 	}
@@ -178,7 +182,7 @@ func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int
 		return writePage(file, column, t, block)
 	}
 	err := inOrder(ctx, pieces(w.sources, column, skip, rows), w.memory, func(ctx context.Context, p piece) (*encoding.Block, error) {
-		w.read.Add(p.bytes() / 2)
+		w.read.Add(p.bytes())
 		return p.read(ctx, t, layers)
 	}, func(b *encoding.Block) error {
 		if b == nil {
@@ -208,7 +212,7 @@ func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int
 // writePage writes a block as one page, or as several where a dictionary's keys would not do for one.
 func writePage(file *datafile.Writer, column int, t encoding.Type, block *encoding.Block) error {
 	err := file.WritePage(column, t, block)
-	if !errors.Is(err, v21.ErrKeys) || block.Rows < 2 {
+	if !errors.Is(err, encoding.ErrKeys) || block.Rows < 2 {
 		return err //nolint:wrapcheck // names the column
 	}
 	halves := encoding.NewBuilder(t, len(block.Layers))

@@ -57,7 +57,7 @@ func publish(t *testing.T, store objstore.Store, m *manifest.Manifest, out *comp
 }
 
 var supported = []string{
-	"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "nested-2.1", "nested-2.2", "updates", "emptied", "evolved", "tags", "v1names", "detached", "stableids",
+	"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "nested-2.0", "nested-2.1", "nested-2.2", "updates", "emptied", "evolved", "tags", "v1names", "detached", "stableids",
 }
 
 // TestRowsSurvive: whatever memory there is and however many fragments come out, in the same order.
@@ -97,13 +97,33 @@ func TestRowsSurvive(t *testing.T) {
 
 func TestUnsupportedDatasetsAreNamed(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"legacy": "0.1", "unsupported": "file version 2.0"} {
-		store := lancetest.Load(t, name, time.Now, time.Hour)
-		_, m := latest(t, store)
-		err := compact.Supported(m)
-		require.ErrorIs(t, err, lance.ErrUnsupported, name)
-		require.ErrorContains(t, err, want, name)
+	_, legacy := latest(t, lancetest.Load(t, "legacy", time.Now, time.Hour))
+	_, maps := latest(t, lancetest.Load(t, "nested-2.2", time.Now, time.Hour))
+	maps.DataFormat.Version = "2.0"
+	for _, f := range maps.GetFragments() {
+		for _, file := range f.GetFiles() {
+			file.FileMinorVersion = 0
+		}
 	}
+	for want, m := range map[string]*manifest.Manifest{"0.1": legacy, "column map": maps} {
+		err := compact.Supported(m)
+		require.ErrorIs(t, err, lance.ErrUnsupported, want)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestNullStructsOfTheFirstVersionAreRefused: a fragment without a struct that was added later would need some, which official
+// writers refuse too.
+func TestNullStructsOfTheFirstVersionAreRefused(t *testing.T) {
+	t.Parallel()
+	store := lancetest.Load(t, "latestruct", time.Now, time.Hour)
+	before := store.Keys()
+	_, _, err := rewrite(t, store, compact.Options{TargetRows: 1000}, memory)
+	require.ErrorAs(t, err, new(*compact.FragmentError))
+	require.ErrorIs(t, err, lance.ErrUnsupported)
+	require.ErrorContains(t, err, "null struct")
+	require.ErrorContains(t, err, "column late.a")
+	require.Equal(t, before, store.Keys())
 }
 
 // files are the data files of the latest version.

@@ -30,6 +30,9 @@ func (e *FragmentError) Error() string { return fmt.Sprintf("fragment %d: %v", e
 // Unwrap gives the cause.
 func (e *FragmentError) Unwrap() error { return e.Err }
 
+// noColumn is the column of a struct that a file does not have.
+const noColumn = -1
+
 // openParallel is how many files are opened at once: small ones are bound by requests.
 const openParallel = 32
 
@@ -38,23 +41,20 @@ type source struct {
 	fragment *lancepb.DataFragment
 	deleted  *roaring.Bitmap // nil if none
 	files    []*datafile.Reader
-	columns  []place // where each column of the schema is
+	columns  []*datafile.Leaf // where each column of the schema is; nil: the fragment does not have it
 	live     uint64
 }
 
-// place is a column in a file; file -1: the fragment does not have it.
-type place struct{ file, column int }
-
-// openSources opens all files of a task. What they keep in memory together is at most keep bytes, where that can be helped:
+// openSources opens all files of a task, of which a file of version 2.minor is to be made. What they keep in memory together is at most keep bytes, where that can be helped:
 // the content of small files beyond that is read again when needed.
-func openSources(ctx context.Context, store objstore.Store, task Task, columns []schema.Column, keep int64) ([]*source, error) {
+func openSources(ctx context.Context, store objstore.Store, task Task, columns []schema.Column, minor int, keep int64) ([]*source, error) {
 	sources := make([]*source, len(task.Fragments))
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(openParallel)
 	var held atomic.Int64
 	for i, f := range task.Fragments {
 		group.Go(func() error {
-			s, err := openSource(inner, store, f, columns)
+			s, err := openSource(inner, store, f, columns, minor)
 			if err != nil {
 				return blame(inner, f.GetId(), err)
 			}
@@ -74,7 +74,7 @@ func openSources(ctx context.Context, store objstore.Store, task Task, columns [
 	return sources, nil
 }
 
-func openSource(ctx context.Context, store objstore.Store, f *lancepb.DataFragment, columns []schema.Column) (*source, error) {
+func openSource(ctx context.Context, store objstore.Store, f *lancepb.DataFragment, columns []schema.Column, minor int) (*source, error) {
 	s := &source{fragment: f, live: live(f)}
 	var err error
 	if s.deleted, err = dataset.ReadDeletions(ctx, store, f); err != nil {
@@ -96,45 +96,52 @@ func openSource(ctx context.Context, store objstore.Store, f *lancepb.DataFragme
 	}
 	missing := map[int32]bool{} // by top-level field: whether the fragment has none of it
 	for _, c := range columns {
-		p, err := s.find(c)
+		leaf, err := s.find(ctx, c, minor)
 		if err != nil {
 			return nil, err
 		}
-		if before, known := missing[c.Top]; known && before != (p.file < 0) {
+		if before, known := missing[c.Top]; known && before != (leaf == nil) {
 			return nil, lance.Unsupported("column", "of which a part was added later", "column "+c.Name)
 		}
-		missing[c.Top] = p.file < 0
-		s.columns = append(s.columns, p)
+		missing[c.Top] = leaf == nil
+		s.columns = append(s.columns, leaf)
 	}
 	return s, nil
 }
 
-// find looks a column up in the fragment's files. One that is in none was added later: its rows are null.
-func (s *source) find(c schema.Column) (place, error) {
-	found := place{file: -1}
+// find looks a column up in the fragment's files. One that is in none was added later: its rows are null, and nil is returned.
+func (s *source) find(ctx context.Context, c schema.Column, minor int) (*datafile.Leaf, error) {
+	var found *datafile.Leaf
 	for i, file := range s.fragment.GetFiles() {
 		key := dataset.DataFolder + file.GetPath()
 		if len(file.GetFields()) != len(file.GetColumnIndices()) {
-			return place{}, lance.Corrupt(key, "the manifest names %d fields and %d columns of it", len(file.GetFields()), len(file.GetColumnIndices()))
+			return nil, lance.Corrupt(key, "the manifest names %d fields and %d columns of it", len(file.GetFields()), len(file.GetColumnIndices()))
 		}
 		at := slices.Index(file.GetFields(), c.Field)
 		if at < 0 {
 			continue
 		}
-		if found.file >= 0 || slices.Contains(file.GetFields()[at+1:], c.Field) {
-			return place{}, lance.Corrupt(key, "column %q is there twice", c.Name)
+		if found != nil || slices.Contains(file.GetFields()[at+1:], c.Field) {
+			return nil, lance.Corrupt(key, "column %q is there twice", c.Name)
 		}
-		column := int(file.GetColumnIndices()[at])
-		if column < 0 || column >= s.files[i].Columns() {
-			return place{}, lance.Corrupt(key, "column %q should be column %d of %d", c.Name, column, s.files[i].Columns())
+		var columns []int
+		for _, field := range c.Stored(s.files[i].Minor()) {
+			column := noColumn
+			if at := slices.Index(file.GetFields(), field); at >= 0 {
+				column = int(file.GetColumnIndices()[at])
+			}
+			columns = append(columns, column)
 		}
-		if s.files[i].Minor() == 0 && c.Nested() {
-			return place{}, lance.Unsupported("column", "with lists or structs in file version 2.0", "column "+c.Name)
+		var err error
+		if found, err = s.files[i].Leaf(ctx, columns, c.Type, c.Layers); err != nil {
+			return nil, fmt.Errorf("column %q: %w", c.Name, err)
 		}
-		found = place{file: i, column: column}
 	}
-	if found.file < 0 && !c.Nullable {
-		return place{}, lance.Corrupt("", "no file has column %q, which can't be null", c.Name)
+	if found == nil && !c.Nullable {
+		return nil, lance.Corrupt("", "no file has column %q, which can't be null", c.Name)
+	}
+	if found == nil && !c.CanBeNull(minor) {
+		return nil, lance.Unsupported("null struct", "in file version 2.0", "column "+c.Name+", which was added later")
 	}
 	return found, nil
 }
@@ -157,12 +164,12 @@ func (s *source) position(n uint64) int {
 	return low
 }
 
-// piece is one page, or a run of rows that are not stored, of one column of a source; rows [from, to) of it are wanted.
+// piece is one part, or a run of rows that are not stored, of one column of a source; rows [from, to) of it are wanted.
 type piece struct {
 	source *source
-	column int // of the schema
-	page   int // -1: not stored
-	first  int // physical row of the page's first row
+	leaf   *datafile.Leaf // nil: not stored
+	part   int
+	first  int // physical row of the part's first row
 	rows   int
 	from   int // physical rows wanted
 	to     int
@@ -182,15 +189,16 @@ func pieces(sources []*source, column int, skip, n uint64) []piece {
 		take := min(n, s.live-skip)
 		from, to := s.position(skip), s.position(skip+take)
 		n, skip = n-take, 0
-		at := s.columns[column]
-		if at.file < 0 {
-			out = append(out, piece{source: s, column: column, page: -1, first: 0, rows: int(s.fragment.GetPhysicalRows()), from: from, to: to})
+		leaf := s.columns[column]
+		if leaf == nil {
+			out = append(out, piece{source: s, rows: int(s.fragment.GetPhysicalRows()), from: from, to: to})
 			continue
 		}
 		first := 0
-		for i, rows := range s.files[at.file].PageRows(at.column) {
+		for i := range leaf.Parts() {
+			rows := leaf.Rows(i)
 			if first+rows > from && first < to {
-				out = append(out, piece{source: s, column: column, page: i, first: first, rows: rows, from: max(from, first), to: min(to, first+rows)})
+				out = append(out, piece{source: s, leaf: leaf, part: i, first: first, rows: rows, from: max(from, first), to: min(to, first+rows)})
 			}
 			first += rows
 		}
@@ -198,19 +206,26 @@ func pieces(sources []*source, column int, skip, n uint64) []piece {
 	return out
 }
 
-// bytes is about what the piece takes in memory while it is read.
-func (p piece) bytes() int64 {
-	if p.page < 0 {
+// weight is about what the piece takes in memory while it is read.
+func (p piece) weight() int64 {
+	if p.leaf == nil {
 		return int64(p.rows)
 	}
-	at := p.source.columns[p.column]
-	return 2 * p.source.files[at.file].PageBytes(at.column, p.page)
+	return p.leaf.Weight(p.part)
+}
+
+// bytes is about what is read from the store for the piece.
+func (p piece) bytes() int64 {
+	if p.leaf == nil {
+		return 0
+	}
+	return p.leaf.Bytes(p.part)
 }
 
 // read gives the wanted live rows of the piece; nil if there are none.
 func (p piece) read(ctx context.Context, t encoding.Type, layers []encoding.Layer) (*encoding.Block, error) {
 	s := p.source
-	if p.page < 0 {
+	if p.leaf == nil {
 		n := p.to - p.from
 		if s.deleted != nil {
 			n -= int(s.deleted.CardinalityInRange(uint64(p.from), uint64(p.to)))
@@ -220,8 +235,7 @@ func (p piece) read(ctx context.Context, t encoding.Type, layers []encoding.Laye
 		}
 		return encoding.Nulls(t, layers, n), nil
 	}
-	at := s.columns[p.column]
-	block, err := s.files[at.file].ReadPage(ctx, at.column, p.page, t)
+	block, err := p.leaf.Read(ctx, p.part)
 	if err != nil {
 		return nil, blame(ctx, s.fragment.GetId(), err)
 	}

@@ -35,13 +35,18 @@ func Verify(ctx context.Context, store objstore.Store, m *manifest.Manifest, out
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
+	_, minor, _ := manifest.FileVersion(m)
+	layout, err := schema.Lay(columns, minor)
+	if err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
 	var before, after uint64
 	for _, f := range out.Group.Old {
 		before += live(f)
 	}
 	for i, f := range out.Group.New {
 		after += f.GetPhysicalRows()
-		if err := verifyFile(ctx, store, columns, out.Keys[i], f.GetPhysicalRows(), int64(f.GetFiles()[0].GetFileSizeBytes()), out.hashes[i]); err != nil {
+		if err := verifyFile(ctx, store, columns, layout, out.Keys[i], f.GetPhysicalRows(), int64(f.GetFiles()[0].GetFileSizeBytes()), out.hashes[i]); err != nil {
 			return err
 		}
 	}
@@ -51,18 +56,22 @@ func Verify(ctx context.Context, store objstore.Store, m *manifest.Manifest, out
 	return nil
 }
 
-func verifyFile(ctx context.Context, store objstore.Store, columns []schema.Column, key string, rows uint64, size int64, hashes []uint64) error {
+func verifyFile(ctx context.Context, store objstore.Store, columns []schema.Column, layout schema.Physical, key string, rows uint64, size int64, hashes []uint64) error {
 	r, err := datafile.Open(ctx, store, key, size)
 	if err != nil {
 		return unreadable(ctx, key, "", err)
 	}
-	if r.Rows() != rows || r.Columns() != len(columns) {
-		return &MismatchError{File: key, Detail: fmt.Sprintf("%d rows in %d columns, should be %d in %d", r.Rows(), r.Columns(), rows, len(columns))}
+	if r.Rows() != rows || r.Columns() != len(layout.Fields) {
+		return &MismatchError{File: key, Detail: fmt.Sprintf("%d rows in %d columns, should be %d in %d", r.Rows(), r.Columns(), rows, len(layout.Fields))}
 	}
 	for i, c := range columns {
 		hasher := encoding.NewHasher(c.Type)
-		for page := range r.PageRows(i) {
-			block, err := r.ReadPage(ctx, i, page, c.Type)
+		leaf, err := r.Leaf(ctx, layout.Leaves[i], c.Type, c.Layers)
+		if err != nil {
+			return unreadable(ctx, key, c.Name, err)
+		}
+		for part := range leaf.Parts() {
+			block, err := leaf.Read(ctx, part)
 			if err != nil {
 				return unreadable(ctx, key, c.Name, err)
 			}

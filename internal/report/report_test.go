@@ -120,7 +120,7 @@ func TestGoldenTables(t *testing.T) {
 				size += s.Bytes
 			}
 			require.Equal(t, report.Size{Files: files, Bytes: size}, *r.Total, "the kinds add up")
-			if name != "unsupported" && name != "legacy" {
+			if name != "legacy" {
 				require.Len(t, lancetest.Latest(t, store), int(*r.Rows))
 			}
 

@@ -22,6 +22,8 @@ from place import storage_options, tables
 def exact(array):
     """The values of an array as Python objects that keep every bit; None for null."""
     if isinstance(array, pa.ChunkedArray):
+        if pa.types.is_dictionary(array.type):  # those of file version 2.0 have a null item, which can't be joined
+            return [value for chunk in array.chunks for value in chunk.to_pylist()]
         array = array.combine_chunks()
         array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
     t = array.type

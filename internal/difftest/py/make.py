@@ -156,17 +156,21 @@ def types(job):
 
 
 @recipe
-def unsupported(job):
-    """A dictionary column in file version 2.0, which a rewrite leaves alone."""
+def latestruct(job):
+    """A struct added to a table in file version 2.0, which can't say that it is null in older rows: a rewrite leaves these alone."""
+    kind = pa.struct([pa.field("a", pa.int32())])
     for i in range(4):
-        job.write(pa.table({"id": pa.array([i], pa.int64()), "kind": pa.array(["a"], pa.utf8()).dictionary_encode()}), **({} if i else {"data_storage_version": "2.0"}))
-    job.open().delete("id = 1")
+        job.write(pa.table({"id": pa.array([i], pa.int64())}), **({} if i else {"data_storage_version": "2.0"}))
+    job.open().add_columns(pa.field("late", kind))
+    job.write(pa.table({"id": pa.array([9], pa.int64()), "late": pa.array([{"a": 1}], kind)}))
 
 
 def nested_table(rng, n, start, storage):
     """Lists, structs and (from 2.2) maps, one in the other, with nulls and empty lists at every level; dictionaries."""
     def some(value):
-        return None if storage != "2.0" and rng.random() < 0.2 else value()  # 2.0 has no null structs
+        return None if rng.random() < 0.2 else value()
+    def struct(value):
+        return value() if storage == "2.0" else some(value)  # 2.0 has no null structs
     def items(value, most=4):
         return [value() for _ in range(rng.choice((0, 1, rng.randint(0, most))))]
     def number():
@@ -175,7 +179,7 @@ def nested_table(rng, n, start, storage):
         return some(lambda: rng.choice(("", "red", "a longer text " * rng.randint(1, 30))))
     point = pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.float64()), pa.field("label", pa.utf8())])
     def a_point():
-        return some(lambda: {"x": number(), "y": some(rng.random), "label": text()})
+        return struct(lambda: {"x": number(), "y": some(rng.random), "label": text()})
     columns = {"numbers": (pa.list_(pa.int32()), lambda: some(lambda: items(number))),
                "many": (pa.list_(pa.int64()), lambda: some(lambda: items(number, 400))),
                "texts": (pa.large_list(pa.utf8()), lambda: some(lambda: items(text))),
@@ -183,12 +187,11 @@ def nested_table(rng, n, start, storage):
                "lists": (pa.list_(pa.list_(pa.int16())), lambda: some(lambda: items(lambda: some(lambda: items(lambda: some(lambda: rng.randint(0, 99))))))),
                "point": (point, a_point), "points": (pa.list_(point), lambda: some(lambda: items(a_point))),
                "deep": (pa.struct([pa.field("inner", pa.struct([pa.field("texts", pa.list_(pa.utf8())), pa.field("n", pa.int8())]))]),
-                        lambda: some(lambda: {"inner": some(lambda: {"texts": some(lambda: items(text)), "n": some(lambda: rng.randint(0, 99))})})),
+                        lambda: struct(lambda: {"inner": struct(lambda: {"texts": some(lambda: items(text)), "n": some(lambda: rng.randint(0, 99))})})),
                "vectors": (pa.list_(pa.list_(pa.float32(), 3)), lambda: some(lambda: items(lambda: some(lambda: [rng.random() for _ in range(3)]))))}
-    if storage != "2.0":
-        columns |= {"nothing": (pa.null(), lambda: None), "bits": (pa.list_(pa.bool_(), 5), lambda: some(lambda: [rng.random() < 0.5 for _ in range(5)])),
-                    "kind": (pa.dictionary(pa.int8(), pa.utf8()), lambda: some(lambda: f"kind {rng.randint(0, 60)}")),
-                    "codes": (pa.dictionary(pa.uint16(), pa.int64()), lambda: some(lambda: rng.randint(0, 10**12)))}
+    columns |= {"nothing": (pa.null(), lambda: None), "bits": (pa.list_(pa.bool_(), 5), lambda: some(lambda: [rng.random() < 0.5 for _ in range(5)])),
+                "kind": (pa.dictionary(pa.int8(), pa.utf8()), lambda: some(lambda: f"kind {rng.randint(0, 60)}")),
+                "codes": (pa.dictionary(pa.uint16(), pa.int64()), lambda: some(lambda: rng.randint(0, 10**12)))}
     if storage >= "2.2":
         columns["map"] = (pa.map_(pa.utf8(), pa.int64()), lambda: some(lambda: [(f"key {i}", number()) for i in range(rng.randint(0, 3))]))
     out = {"id": pa.array(range(start, start + n), pa.int64())}
@@ -206,12 +209,13 @@ def nested(job):
         at += n
     job.open().delete("id % 5 = 1")
     last = nested_table(job.rng, 3, at, job.o.storage)
+    kind = pa.list_(pa.int32())
+    job.open().add_columns(pa.field("late list", kind))
+    last = last.append_column("late list", pa.array([[1, 2], None, []], kind))
     if job.o.storage != "2.0":
-        late = {"late list": pa.list_(pa.int32()), "late struct": pa.struct([pa.field("a", pa.utf8()), pa.field("b", pa.list_(pa.int8()))])}
-        for name, kind in late.items():
-            job.open().add_columns(pa.field(name, kind))
-        last = last.append_column("late list", pa.array([[1, 2], None, []], late["late list"]))
-        last = last.append_column("late struct", pa.array([{"a": "x", "b": [3]}, None, {"a": None, "b": None}], late["late struct"]))
+        kind = pa.struct([pa.field("a", pa.utf8()), pa.field("b", pa.list_(pa.int8()))])
+        job.open().add_columns(pa.field("late struct", kind))
+        last = last.append_column("late struct", pa.array([{"a": "x", "b": [3]}, None, {"a": None, "b": None}], kind))
     job.write(last)
 
 

@@ -38,11 +38,23 @@ func columns(rows ...int) []column {
 	return out
 }
 
+// alone are leaves without anything around them.
+func alone(n int) [][]int {
+	var leaves [][]int
+	for i := range n {
+		leaves = append(leaves, []int{i})
+	}
+	return leaves
+}
+
+// item is the layer of a leaf without anything around it.
+func item() []encoding.Layer { return []encoding.Layer{encoding.AllValidItem} }
+
 func write(t testing.TB, minor int, columns []column) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	fields := []*lancepb.Field{{Name: "a", ParentId: -1, LogicalType: "int64"}, {Id: 1, Name: "b", ParentId: -1, LogicalType: "string"}, {Id: 2, Name: "c", ParentId: -1, LogicalType: "fixed_size_list:float:4"}}
-	w, err := datafile.NewWriter(&out, minor, &lancepb.Schema{Fields: fields}, len(columns))
+	w, err := datafile.NewWriter(&out, minor, &lancepb.Schema{Fields: fields}, alone(len(columns)))
 	require.NoError(t, err)
 	for i, c := range columns {
 		for _, b := range c.pages {
@@ -87,9 +99,12 @@ func TestWrittenFilesReadBack(t *testing.T) {
 						require.Equal(t, minor, r.Minor())
 						require.Equal(t, len(want), r.Columns())
 						for i, c := range want {
-							require.Equal(t, rows, r.PageRows(i))
+							leaf, err := r.Leaf(t.Context(), []int{i}, c.typ, item())
+							require.NoError(t, err)
+							require.Equal(t, len(rows), leaf.Parts())
 							for page, b := range c.pages {
-								got, err := r.ReadPage(t.Context(), i, page, c.typ)
+								require.Equal(t, rows[page], leaf.Rows(page))
+								got, err := leaf.Read(t.Context(), page)
 								require.NoError(t, err)
 								require.Equal(t, encodingtest.RowText(t, c.typ, b), encodingtest.RowText(t, c.typ, got))
 							}
@@ -104,13 +119,13 @@ func TestWrittenFilesReadBack(t *testing.T) {
 func TestColumnsMustAgree(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	w, err := datafile.NewWriter(&out, 1, &lancepb.Schema{}, 2)
+	w, err := datafile.NewWriter(&out, 1, &lancepb.Schema{}, alone(2))
 	require.NoError(t, err)
 	typ := encoding.Type{Bits: 8}
 	require.NoError(t, w.WritePage(0, typ, encodingtest.Block(typ, encodingtest.Small, 3, 0, false, 1)))
 	_, err = w.Close()
 	require.Error(t, err)
-	_, err = datafile.NewWriter(&out, 3, &lancepb.Schema{}, 1)
+	_, err = datafile.NewWriter(&out, 3, &lancepb.Schema{}, alone(1))
 	require.ErrorIs(t, err, lance.ErrUnsupported)
 }
 
@@ -129,7 +144,7 @@ func (f *full) Write(p []byte) (int, error) {
 func TestFaultsOfTheTargetAreTold(t *testing.T) {
 	t.Parallel()
 	for room := 0; room < 900; room += 37 { // of somewhat more
-		w, err := datafile.NewWriter(&full{room}, 1, &lancepb.Schema{}, 3)
+		w, err := datafile.NewWriter(&full{room}, 1, &lancepb.Schema{}, alone(3))
 		require.NoError(t, err)
 		for i, c := range columns(5) {
 			if err = w.WritePage(i, c.typ, c.pages[0]); err != nil {
@@ -151,8 +166,12 @@ func readAll(t testing.TB, store objstore.Store, size int64, types []encoding.Ty
 		return err
 	}
 	for i := range min(r.Columns(), len(types)) {
-		for page := range r.PageRows(i) {
-			if _, err := r.ReadPage(t.Context(), i, page, types[i]); err != nil {
+		leaf, err := r.Leaf(t.Context(), []int{i}, types[i], item())
+		if err != nil {
+			return err
+		}
+		for part := range leaf.Parts() {
+			if _, err := leaf.Read(t.Context(), part); err != nil {
 				return err
 			}
 		}

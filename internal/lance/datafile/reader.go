@@ -5,15 +5,9 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"lancekeeper/internal/lance"
-	"lancekeeper/internal/lance/encoding"
-	"lancekeeper/internal/lance/encoding/v20"
-	"lancekeeper/internal/lance/encoding/v21"
 	"lancekeeper/internal/lance/lancepb"
-	"lancekeeper/internal/lance/lancepb/enc20pb"
-	"lancekeeper/internal/lance/lancepb/enc21pb"
 	"lancekeeper/internal/lance/lancepb/filepb"
 	"lancekeeper/internal/objstore"
 )
@@ -26,6 +20,8 @@ const (
 	maxMetadata = 256 << 20
 	// maxGap is the most unneeded bytes between two buffers of a page that are still read in one request.
 	maxGap = 64 << 10
+	// maxLength bounds the values of a column, so that sums and products of them cannot overflow.
+	maxLength = 1 << 40
 )
 
 // Reader gives the pages of one data file. Its methods may be called concurrently.
@@ -183,14 +179,11 @@ func (r *Reader) pages(body []byte, limit int64) ([]page, error) {
 			}
 			out.buffers = append(out.buffers, s)
 		}
-		if p.GetLength() > r.rows || rows+p.GetLength() > r.rows {
-			return nil, lance.Corrupt(r.key, "pages have more than the %d rows of the file", r.rows)
+		if p.GetLength() > maxLength-rows {
+			return nil, lance.Corrupt(r.key, "pages of more than %d values", uint64(maxLength))
 		}
 		rows += p.GetLength()
 		pages = append(pages, out)
-	}
-	if rows != r.rows {
-		return nil, lance.Corrupt(r.key, "pages have %d rows, the file has %d", rows, r.rows)
 	}
 	return pages, nil
 }
@@ -213,67 +206,6 @@ func (r *Reader) Shed() {
 		r.cost -= r.size
 		r.whole = nil
 	}
-}
-
-// PageRows are the rows of each page of a column.
-func (r *Reader) PageRows(column int) []int {
-	rows := make([]int, len(r.columns[column]))
-	for i, p := range r.columns[column] {
-		rows[i] = p.rows
-	}
-	return rows
-}
-
-// PageBytes is the size of a page's buffers.
-func (r *Reader) PageBytes(column, index int) int64 {
-	var n int64
-	for _, s := range r.columns[column][index].buffers {
-		n += s.size
-	}
-	return n
-}
-
-// ReadPage reads and decodes one page of a column of type t. ErrCorrupt or ErrUnsupported, naming the file.
-func (r *Reader) ReadPage(ctx context.Context, column, index int, t encoding.Type) (*encoding.Block, error) {
-	p := r.columns[column][index]
-	buffers, err := r.read(ctx, p.buffers)
-	if err != nil {
-		return nil, fmt.Errorf("read page %d of column %d of %s: %w", index, column, r.key, err)
-	}
-	block, err := decodePage(p, buffers, r.minor, t)
-	if err != nil {
-		return nil, fmt.Errorf("page %d of column %d of %s: %w", index, column, r.key, err)
-	}
-	return block, nil
-}
-
-func decodePage(p page, buffers [][]byte, minor int, t encoding.Type) (*encoding.Block, error) {
-	var wrapped anypb.Any
-	if err := proto.Unmarshal(p.encoding, &wrapped); err != nil {
-		return nil, lance.Corrupt("", "encoding: %v", err)
-	}
-	if minor == 0 {
-		var e enc20pb.ArrayEncoding
-		if err := unwrap(&wrapped, urlArrayEncoding, &e); err != nil {
-			return nil, err
-		}
-		return v20.Decode(t, &e, buffers, p.rows) //nolint:wrapcheck // wrapped by the caller
-	}
-	var l enc21pb.PageLayout
-	if err := unwrap(&wrapped, urlPageLayout, &l); err != nil {
-		return nil, err
-	}
-	return v21.Decode(t, &l, buffers, p.rows, minor) //nolint:wrapcheck // wrapped by the caller
-}
-
-func unwrap(wrapped *anypb.Any, url string, into proto.Message) error {
-	if wrapped.GetTypeUrl() != url {
-		return lance.Unsupported("encoding", wrapped.GetTypeUrl(), "")
-	}
-	if err := proto.Unmarshal(wrapped.GetValue(), into); err != nil {
-		return lance.Corrupt("", "encoding: %v", err)
-	}
-	return nil
 }
 
 // read fetches buffers: neighbours in one request.

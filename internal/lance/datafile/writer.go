@@ -10,13 +10,12 @@ import (
 
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/encoding"
-	"lancekeeper/internal/lance/encoding/v20"
 	"lancekeeper/internal/lance/encoding/v21"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/lancepb/filepb"
 )
 
-// Writer writes one data file, front to back. Columns may be written in any order, each column's pages in the order of their
+// Writer writes one data file, front to back. Leaf columns may be written in any order, each one's pages in the order of their
 // rows.
 type Writer struct {
 	w       io.Writer
@@ -24,15 +23,32 @@ type Writer struct {
 	schema  *lancepb.Schema
 	at      int64
 	columns []*filepb.ColumnMetadata
-	rows    []uint64 // per column, so far
+	leaves  []*leafWriter
+	around  []around // for each column, what is known of the lists or structs that it is of
 }
 
-// NewWriter begins a file of version 2.minor with so many columns: one for each leaf of the schema, in the order of its fields.
-func NewWriter(w io.Writer, minor int, schema *lancepb.Schema, columns int) (*Writer, error) {
+// leafWriter is what was written of a leaf column.
+type leafWriter struct {
+	columns []int // outermost first
+	t       encoding.Type
+	rows    uint64
+	values  uint64 // in the column of values
+}
+
+// NewWriter begins a file of version 2.minor. leaves are the columns that hold each leaf, outermost first, as schema.Lay gives
+// them; the schema stands in the file as it is.
+func NewWriter(w io.Writer, minor int, schema *lancepb.Schema, leaves [][]int) (*Writer, error) {
 	if minor < 0 || minor > 2 {
 		return nil, lance.Unsupported("file version", fmt.Sprintf("2.%d", minor), "")
 	}
-	out := &Writer{w: w, minor: minor, schema: schema, rows: make([]uint64, columns)}
+	out := &Writer{w: w, minor: minor, schema: schema}
+	columns := 0
+	for _, leaf := range leaves {
+		out.leaves = append(out.leaves, &leafWriter{columns: leaf})
+		for _, c := range leaf {
+			columns = max(columns, c+1)
+		}
+	}
 	columnEncoding, err := direct(urlColumnEncoding, []byte{0x0a, 0x00}) // values{}
 	if err != nil {
 		return nil, err
@@ -40,16 +56,42 @@ func NewWriter(w io.Writer, minor int, schema *lancepb.Schema, columns int) (*Wr
 	for range columns {
 		out.columns = append(out.columns, &filepb.ColumnMetadata{Encoding: columnEncoding})
 	}
+	out.around = make([]around, columns)
 	return out, nil
 }
 
-// WritePage encodes a block and writes it as the next page of a column of type t.
-func (w *Writer) WritePage(column int, t encoding.Type, b *encoding.Block) error {
-	e, buffers, err := w.encode(t, b)
-	if err != nil {
-		return fmt.Errorf("encode a page of column %d: %w", column, err)
+// WritePage encodes a block and writes it as the next page of a leaf column of type t.
+func (w *Writer) WritePage(leaf int, t encoding.Type, b *encoding.Block) error {
+	l := w.leaves[leaf]
+	if len(l.columns) == 0 || len(l.columns) != columnsOf(w.minor, len(b.Layers)) {
+		return lance.Corrupt("", "%d columns for leaf column %d of %d structural layers", len(l.columns), leaf, len(b.Layers))
 	}
-	p := &filepb.ColumnMetadata_Page{Length: uint64(b.Rows), Encoding: e, Priority: w.rows[column]}
+	l.t = t
+	if w.minor == 0 {
+		return w.writeArrays(l, b)
+	}
+	layout, buffers, err := v21.Encode(t, b, w.minor)
+	if err != nil {
+		return fmt.Errorf("encode a page of column %d: %w", l.columns[0], err)
+	}
+	if err := w.page(l.columns[0], urlPageLayout, layout, buffers, b.Rows, l.rows); err != nil {
+		return err
+	}
+	l.rows += uint64(b.Rows)
+	return nil
+}
+
+// page writes one page of a column, whose first row is row.
+func (w *Writer) page(column int, url string, description proto.Message, buffers [][]byte, length int, row uint64) error {
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(description)
+	if err != nil {
+		return fmt.Errorf("encode the description of a page of column %d: %w", column, err)
+	}
+	e, err := direct(url, body)
+	if err != nil {
+		return err
+	}
+	p := &filepb.ColumnMetadata_Page{Length: uint64(length), Encoding: e, Priority: row}
 	for _, buffer := range buffers {
 		p.BufferOffsets = append(p.BufferOffsets, uint64(w.at))
 		p.BufferSizes = append(p.BufferSizes, uint64(len(buffer)))
@@ -58,30 +100,7 @@ func (w *Writer) WritePage(column int, t encoding.Type, b *encoding.Block) error
 		}
 	}
 	w.columns[column].Pages = append(w.columns[column].Pages, p)
-	w.rows[column] += uint64(b.Rows)
 	return nil
-}
-
-func (w *Writer) encode(t encoding.Type, b *encoding.Block) (*filepb.Encoding, [][]byte, error) {
-	var message proto.Message
-	var buffers [][]byte
-	var err error
-	url := urlPageLayout
-	if w.minor == 0 {
-		url = urlArrayEncoding
-		message, buffers, err = v20.Encode(t, b)
-	} else {
-		message, buffers, err = v21.Encode(t, b, w.minor)
-	}
-	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // wrapped by the caller
-	}
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encode the page's description: %w", err)
-	}
-	e, err := direct(url, body)
-	return e, buffers, err
 }
 
 func direct(url string, body []byte) (*filepb.Encoding, error) {
@@ -95,11 +114,16 @@ func direct(url string, body []byte) (*filepb.Encoding, error) {
 // Close writes what stands behind the pages and returns the file's size. Every column must have the same number of rows.
 func (w *Writer) Close() (size int64, err error) {
 	var rows uint64
-	for i, n := range w.rows {
-		if i > 0 && n != rows {
-			return 0, lance.Corrupt("", "column %d has %d rows, the others %d", i, n, rows)
+	for i, l := range w.leaves {
+		if i > 0 && l.rows != rows {
+			return 0, lance.Corrupt("", "leaf column %d has %d rows, the others %d", i, l.rows, rows)
 		}
-		rows = n
+		rows = l.rows
+	}
+	if w.minor == 0 {
+		if err := w.closeArrays(); err != nil {
+			return 0, err
+		}
 	}
 	options := proto.MarshalOptions{Deterministic: true}
 	descriptor, err := options.Marshal(&lancepb.FileDescriptor{Schema: w.schema, Length: rows})

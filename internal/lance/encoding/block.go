@@ -3,6 +3,7 @@
 package encoding
 
 import (
+	"errors"
 	"fmt"
 
 	"lancekeeper/internal/lance"
@@ -28,6 +29,10 @@ type Type struct {
 	KeyBits    int   // of the keys of an Arrow dictionary column, whose pages each have a dictionary; 0: it is none
 	MaxKeys    int   // distinct values that such keys can tell apart
 }
+
+// ErrKeys says that a page of a dictionary column has more distinct values than its keys can tell apart. With fewer rows it has
+// fewer.
+var ErrKeys = errors.New("more distinct values than the dictionary's keys can tell apart")
 
 // Items is the number of items in one value: the product of Dims, 1 for other kinds.
 func (t Type) Items() int {

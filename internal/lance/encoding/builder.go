@@ -36,13 +36,22 @@ func (b *Builder) reserve(block *Block) {
 
 // Append adds all rows of a block, whose nulls and empty lists may be numbered differently from those before it. It keeps no
 // part of the block.
-func (b *Builder) Append(block *Block) error {
+func (b *Builder) Append(block *Block) error { return b.AppendRows(block, 0, block.Rows) }
+
+// AppendRows adds rows [first, last) of a block as Append does.
+func (b *Builder) AppendRows(block *Block, first, last int) error {
+	if first < 0 || first > last || last > block.Rows {
+		return lance.Corrupt("", "rows %d to %d of %d", first, last, block.Rows)
+	}
 	from, err := newCursor(block)
 	if err != nil {
 		return err
 	}
+	if first > 0 {
+		from.skip(first)
+	}
 	to := *from
-	to.skip(block.Rows)
+	to.skip(last - first)
 	return b.add(from, &to)
 }
 

@@ -31,7 +31,7 @@ func (h *Hasher) Add(b *Block) {
 		h.values(&b.Values, 0, b.Values.N)
 		return
 	}
-	meaning, visible := meanings(b.Layers), uint16(0)
+	meaning, visible := Meanings(b.Layers), uint16(0)
 	for _, l := range b.Layers {
 		list, null, _ := l.traits()
 		if list {

@@ -20,6 +20,12 @@ func (l Layer) traits() (list, null, empty bool) {
 	return list, null, empty
 }
 
+// List says whether a layer is one of lists.
+func (l Layer) List() bool {
+	list, _, _ := l.traits()
+	return list
+}
+
 func layerOf(list, null, empty bool) Layer {
 	switch {
 	case !list && null:
@@ -53,9 +59,9 @@ func unite(a, b []Layer) ([]Layer, error) {
 	return out, nil
 }
 
-// meanings lists what each definition level says, whatever others a page has: 0 for a value, then two for each layer, that it
+// Meanings lists what each definition level says, whatever others a page has: 0 for a value, then two for each layer, that it
 // is null and that it is empty.
-func meanings(layers []Layer) []uint16 {
+func Meanings(layers []Layer) []uint16 {
 	out := []uint16{0}
 	for i, l := range layers {
 		_, null, empty := l.traits()
@@ -72,10 +78,10 @@ func meanings(layers []Layer) []uint16 {
 // renumber gives for each definition level of some layers that of others, which have all of them.
 func renumber(from, to []Layer) []uint16 {
 	target := make([]uint16, 2*len(to)+1)
-	for level, meaning := range meanings(to) {
+	for level, meaning := range Meanings(to) {
 		target[meaning] = uint16(level)
 	}
-	out := meanings(from)
+	out := Meanings(from)
 	for level, meaning := range out {
 		out[level] = target[meaning]
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -131,16 +132,21 @@ func fragmentRows(t testing.TB, store objstore.Store, f *lancepb.DataFragment, c
 func columnValues(t testing.TB, store objstore.Store, f *lancepb.DataFragment, c schema.Column) []string {
 	t.Helper()
 	for _, file := range f.GetFiles() {
-		for i, field := range file.GetFields() {
+		for _, field := range file.GetFields() {
 			if field != c.Field {
 				continue
 			}
 			r, err := datafile.Open(t.Context(), store, dataset.DataFolder+file.GetPath(), int64(file.GetFileSizeBytes()))
 			require.NoError(t, err)
-			column := int(file.GetColumnIndices()[i])
+			var columns []int
+			for _, stored := range c.Stored(r.Minor()) {
+				columns = append(columns, int(file.GetColumnIndices()[slices.Index(file.GetFields(), stored)]))
+			}
+			leaf, err := r.Leaf(t.Context(), columns, c.Type, c.Layers)
+			require.NoError(t, err)
 			var values []string
-			for page := range r.PageRows(column) {
-				block, err := r.ReadPage(t.Context(), column, page, c.Type)
+			for part := range leaf.Parts() {
+				block, err := leaf.Read(t.Context(), part)
 				require.NoError(t, err)
 				values = append(values, texts(t, c, block)...)
 			}

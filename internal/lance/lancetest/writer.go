@@ -127,13 +127,17 @@ func WriteData(t testing.TB, store objstore.Store, m *manifest.Manifest, ids ...
 	require.NoError(t, err)
 	_, minor, known := manifest.FileVersion(m)
 	require.True(t, known)
+	layout, err := schema.Lay(columns, minor)
+	require.NoError(t, err)
 	var out bytes.Buffer
-	w, err := datafile.NewWriter(&out, minor, &lancepb.Schema{Fields: m.GetFields()}, len(columns))
+	w, err := datafile.NewWriter(&out, minor, &lancepb.Schema{Fields: m.GetFields()}, layout.Leaves)
 	require.NoError(t, err)
 	file := &lancepb.DataFile{Path: uuid.NewString() + ".lance", FileMajorVersion: 2, FileMinorVersion: uint32(minor)}
 	for i, c := range columns {
 		require.NoError(t, w.WritePage(i, c.Type, block(c, ids)))
-		file.Fields = append(file.Fields, c.Field)
+	}
+	for i, field := range layout.Fields {
+		file.Fields = append(file.Fields, field)
 		file.ColumnIndices = append(file.ColumnIndices, int32(i))
 	}
 	size, err := w.Close()

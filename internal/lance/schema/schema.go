@@ -3,6 +3,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,8 @@ type Column struct {
 	Layers   []encoding.Layer // structural layers, innermost first, each without nulls: the leaf, then lists and structs around it
 	Top      int32            // id of the top-level field
 	Nullable bool             // of the top-level field
+	Path     []int32          // ids of the fields from the top-level one to the leaf
+	Since    int              // the first n of the file versions 2.n that can hold it
 }
 
 // Nested says whether a column lies within lists or structs.
@@ -58,8 +61,9 @@ func Columns(fields []*lancepb.Field) ([]Column, error) {
 }
 
 const (
-	noParent = -1
-	maxDepth = 100
+	noParent  = -1
+	maxDepth  = 100
+	mapsSince = 2 // lance-file src/versions: a map's fields have an encoding from 2.2 on
 )
 
 type tree struct {
@@ -94,6 +98,10 @@ func (t *tree) walk(f *lancepb.Field, above Column, depth int) error {
 		return err
 	}
 	c.Layers = append([]encoding.Layer{layer}, above.Layers...)
+	c.Path = append(slices.Clone(above.Path), f.GetId())
+	if f.GetLogicalType() == "map" {
+		c.Since = max(c.Since, mapsSince)
+	}
 	if len(children) == 0 {
 		var ok bool
 		if c.Type, ok = parse(f.GetLogicalType()); !ok {

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,7 +39,7 @@ func TestColumnsOfEachTypeThatCanBeRewritten(t *testing.T) {
 			t.Parallel()
 			columns, err := schema.Columns([]*lancepb.Field{field(logical)})
 			require.NoError(t, err)
-			require.Equal(t, []schema.Column{{Name: "c", Type: want, Layers: []encoding.Layer{encoding.AllValidItem}, Nullable: true}}, columns)
+			require.Equal(t, []schema.Column{{Name: "c", Type: want, Layers: []encoding.Layer{encoding.AllValidItem}, Nullable: true, Path: []int32{0}}}, columns)
 		})
 	}
 }
@@ -103,12 +104,21 @@ func TestNestedColumns(t *testing.T) {
 	require.NoError(t, err)
 	text := encoding.Type{Kind: encoding.Bytes, OffsetBits: 32, Text: true}
 	require.Equal(t, []schema.Column{
-		{Field: 2, Name: "a.item.x", Type: encoding.Type{Bits: 32}, Layers: []encoding.Layer{item, item, list}, Top: 0, Nullable: true},
-		{Field: 4, Name: "a.item.y.item", Type: text, Layers: []encoding.Layer{item, list, item, list}, Top: 0, Nullable: true},
-		{Field: 7, Name: "m.entries.key", Type: text, Layers: []encoding.Layer{item, item, list}, Top: 5},
-		{Field: 8, Name: "m.entries.value", Type: encoding.Type{Bits: 64}, Layers: []encoding.Layer{item, item, list}, Top: 5},
-		{Field: 9, Name: "n", Type: encoding.Type{Bits: 64}, Layers: []encoding.Layer{item}, Top: 9},
+		{Field: 2, Name: "a.item.x", Type: encoding.Type{Bits: 32}, Layers: []encoding.Layer{item, item, list}, Top: 0, Nullable: true, Path: []int32{0, 1, 2}},
+		{Field: 4, Name: "a.item.y.item", Type: text, Layers: []encoding.Layer{item, list, item, list}, Top: 0, Nullable: true, Path: []int32{0, 1, 3, 4}},
+		{Field: 7, Name: "m.entries.key", Type: text, Layers: []encoding.Layer{item, item, list}, Top: 5, Path: []int32{5, 6, 7}, Since: 2},
+		{Field: 8, Name: "m.entries.value", Type: encoding.Type{Bits: 64}, Layers: []encoding.Layer{item, item, list}, Top: 5, Path: []int32{5, 6, 8}, Since: 2},
+		{Field: 9, Name: "n", Type: encoding.Type{Bits: 64}, Layers: []encoding.Layer{item}, Top: 9, Path: []int32{9}},
 	}, columns)
+	later, err := schema.Lay(columns, 2)
+	require.NoError(t, err)
+	require.Equal(t, schema.Physical{Fields: []int32{2, 4, 7, 8, 9}, Leaves: [][]int{{0}, {1}, {2}, {3}, {4}}}, later)
+	_, err = schema.Lay(columns, 0)
+	require.ErrorIs(t, err, lance.ErrUnsupported)
+	require.ErrorContains(t, err, "m.entries.key")
+	first, err := schema.Lay(slices.Delete(columns, 2, 4), 0)
+	require.NoError(t, err)
+	require.Equal(t, schema.Physical{Fields: []int32{0, 1, 2, 3, 4, 9}, Leaves: [][]int{{0, 1, 2}, {0, 1, 3, 4}, {5}}}, first)
 	for name, fields := range map[string][]*lancepb.Field{
 		"orphan":          {top(0, "a", "int32"), child(1, 7, "x", "int32")},
 		"cycle":           {top(0, "a", "int32"), child(1, 2, "x", "struct"), child(2, 1, "y", "struct")},

@@ -1,4 +1,8 @@
-// Package v20 turns pages of file version 2.0 into rows and back, for columns without lists and structs.
+// Package v20 turns pages of file version 2.0 into rows and back.
+//
+// Every field of the schema has a column of its own: a struct one of headers, a list one of offsets into the columns below it.
+// Decode and Encode are for the leaves, DecodeLists and EncodeLists for lists; Levels and Split are the way between these and
+// rows with their repetition and definition levels.
 //
 // A page is an ArrayEncoding message and a few buffers (lance-format/lance protos/encodings_v2_0.proto and
 // rust/lance-encoding/src/array_encoding).
@@ -25,17 +29,18 @@ const (
 	perInput     = 16      // and for each byte of the page's buffers
 )
 
-// Decode reads the rows of one page of a column of type t. The block may share memory with the buffers. Errors are of class
+// Decode reads the rows of one page of a leaf column of type t, without what is around it. The block may share memory with the buffers. Errors are of class
 // lance.ErrCorrupt or lance.ErrUnsupported and name no object.
 func Decode(t encoding.Type, enc *enc20pb.ArrayEncoding, buffers [][]byte, rows int) (*encoding.Block, error) {
-	if t.KeyBits > 0 {
-		return nil, lance.Unsupported("column type", "dictionary in file version 2.0", "")
-	}
+	return decode(t, enc, newDecoder(buffers), rows)
+}
+
+func newDecoder(buffers [][]byte) *decoder {
 	limit := maxAmplified
 	for _, b := range buffers {
 		limit += perInput * len(b)
 	}
-	return decode(t, enc, &decoder{buffers: buffers, limit: limit}, rows)
+	return &decoder{buffers: buffers, limit: limit}
 }
 
 func decode(t encoding.Type, enc *enc20pb.ArrayEncoding, d *decoder, rows int) (*encoding.Block, error) {
@@ -104,6 +109,9 @@ func (c *column) block(t encoding.Type, rows int) *encoding.Block {
 
 // column decodes any encoding of a column.
 func (d *decoder) column(t encoding.Type, enc *enc20pb.ArrayEncoding, rows int) (*column, error) {
+	if t.KeyBits > 0 {
+		return d.keyed(t, enc, rows)
+	}
 	switch t.Kind {
 	case encoding.Bytes:
 		return d.text(t, enc, rows)
@@ -383,7 +391,7 @@ func (d *decoder) text(t encoding.Type, enc *enc20pb.ArrayEncoding, rows int) (*
 		}
 		return d.binary(inner, rows, table.Decode)
 	case *enc20pb.ArrayEncoding_Dictionary:
-		return d.dictionary(t, e.Dictionary, rows)
+		return d.listed(t, e.Dictionary, rows)
 	case *enc20pb.ArrayEncoding_FixedSizeBinary:
 		return d.fixedText(e.FixedSizeBinary, rows)
 	case *enc20pb.ArrayEncoding_Nullable:
@@ -459,50 +467,6 @@ func (c *column) add(value []byte, decode func(dst, src []byte) ([]byte, error),
 		err = lance.Unsupported("page", "too large when decoded", "")
 	}
 	return err
-}
-
-// dictionary resolves indices: 0 is null, k is item k-1 (physical/dictionary.rs).
-func (d *decoder) dictionary(t encoding.Type, e *enc20pb.Dictionary, rows int) (*column, error) {
-	indices := e.GetIndices()
-	if n := indices.GetNullable().GetNoNulls(); n != nil {
-		indices = n.GetValues()
-	}
-	flat := indices.GetFlat()
-	if flat == nil || flat.GetBitsPerValue() != 8 {
-		return nil, unsupported(e.GetIndices())
-	}
-	raw, err := d.flat(flat, 8, rows)
-	if err != nil {
-		return nil, err
-	}
-	n := int(e.GetNumDictionaryItems())
-	if n > 256 || e.GetItems().GetDictionary() != nil {
-		return nil, lance.Corrupt("", "dictionary of %d items with 8-bit indices", n)
-	}
-	items, err := d.text(t, e.GetItems(), n)
-	if err != nil {
-		return nil, err
-	}
-	c := &column{values: encoding.Values{N: rows, Offsets: make([]int, 1, rows+1)}}
-	for i, k := range raw {
-		at := int(k) - 1
-		if at >= n {
-			return nil, lance.Corrupt("", "dictionary index %d of %d", at, n)
-		}
-		if at < 0 || items.valid != nil && items.valid[at] == 0 {
-			if c.valid == nil {
-				c.valid = slices.Repeat([]byte{1}, rows)
-			}
-			c.valid[i] = 0
-		} else {
-			c.values.Data = append(c.values.Data, items.values.Data[items.values.Offsets[at]:items.values.Offsets[at+1]]...)
-			if len(c.values.Data) > d.limit {
-				return nil, lance.Unsupported("page", "too large when decoded", "")
-			}
-		}
-		c.values.Offsets = append(c.values.Offsets, len(c.values.Data))
-	}
-	return c, nil
 }
 
 // fixedText decodes strings of one length without nulls (decode only: old writers).

@@ -2,7 +2,6 @@ package v20
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 
 	"lancekeeper/internal/lance"
@@ -16,17 +15,21 @@ const (
 	dictionaryMost = 99  // distinct values
 )
 
-// Encode writes a block of one row or more, of a column without lists and structs, as one page.
+// Encode writes a block of a leaf column, without what is around it, as one page. encoding.ErrKeys for a dictionary column of too
+// many distinct values.
 func Encode(t encoding.Type, b *encoding.Block) (*enc20pb.ArrayEncoding, [][]byte, error) {
-	if t.KeyBits > 0 {
-		return nil, nil, lance.Unsupported("column type", "dictionary in file version 2.0", "")
-	}
 	if err := check(t, b); err != nil {
 		return nil, nil, err
 	}
 	w := &writer{}
-	if t.Kind == encoding.Bytes {
+	switch {
+	case t.KeyBits > 0:
+		enc, err := w.keyed(t, b)
+		return enc, w.buffers, err
+	case t.Kind == encoding.Bytes:
 		return w.text(t, b), w.buffers, nil
+	case b.Rows == 0: // of items of lists that have none
+		return allNulls(), nil, nil
 	}
 	return w.nullable(b.Def, func() *enc20pb.ArrayEncoding { return w.fixed(t, b) }), w.buffers, nil
 }
@@ -38,8 +41,8 @@ func check(t encoding.Type, b *encoding.Block) error {
 	}
 	v := &b.Values
 	switch {
-	case b.Rows <= 0:
-		return lance.Corrupt("", "page without rows")
+	case b.Rows < 0:
+		return lance.Corrupt("", "page of %d rows", b.Rows)
 	case len(b.Layers) != 1 || b.Rep != nil:
 		return lance.Unsupported("column", "with lists or structs", "")
 	case v.N != b.Rows || b.Def != nil && len(b.Def) != b.Rows:
@@ -72,6 +75,10 @@ func nullable(n *enc20pb.Nullable) *enc20pb.ArrayEncoding {
 	return &enc20pb.ArrayEncoding{ArrayEncoding: &enc20pb.ArrayEncoding_Nullable{Nullable: n}}
 }
 
+func allNulls() *enc20pb.ArrayEncoding {
+	return nullable(&enc20pb.Nullable{Nullability: &enc20pb.Nullable_AllNulls{AllNulls: &enc20pb.Nullable_AllNull{}}})
+}
+
 // nullable chooses among the three forms: no null, all null, a bitmap in front of the values.
 func (w *writer) nullable(def []uint16, values func() *enc20pb.ArrayEncoding) *enc20pb.ArrayEncoding {
 	nulls := 0
@@ -84,7 +91,7 @@ func (w *writer) nullable(def []uint16, values func() *enc20pb.ArrayEncoding) *e
 	case nulls == 0:
 		return noNulls(values())
 	case nulls == len(def):
-		return nullable(&enc20pb.Nullable{Nullability: &enc20pb.Nullable_AllNulls{AllNulls: &enc20pb.Nullable_AllNull{}}})
+		return allNulls()
 	}
 	valid := make([]byte, (len(def)+7)/8)
 	for i, d := range def {
@@ -139,7 +146,7 @@ func (w *writer) vector(t encoding.Type, b *encoding.Block) *enc20pb.ArrayEncodi
 // text writes strings: a dictionary for utf8 with few distinct values, else ends and bytes.
 func (w *writer) text(t encoding.Type, b *encoding.Block) *enc20pb.ArrayEncoding {
 	if t.Text && t.OffsetBits == 32 && b.Rows >= dictionaryFrom {
-		if enc := w.dictionary(b); enc != nil {
+		if enc := w.listed(t, b); enc != nil {
 			return enc
 		}
 	}
@@ -149,6 +156,9 @@ func (w *writer) text(t encoding.Type, b *encoding.Block) *enc20pb.ArrayEncoding
 // binary writes each string's end, raised by the adjustment where it is null, and the bytes (physical/binary.rs).
 func (w *writer) binary(v *encoding.Values, def []uint16) *enc20pb.ArrayEncoding {
 	adjustment := uint64(v.Offsets[v.N]) + 1
+	if v.N == 0 {
+		adjustment = 0 // as official writers have it
+	}
 	ends := make([]byte, 0, 8*v.N)
 	for i, end := range v.Offsets[1:] {
 		at := uint64(end)
@@ -160,38 +170,5 @@ func (w *writer) binary(v *encoding.Values, def []uint16) *enc20pb.ArrayEncoding
 	indices := noNulls(w.flat(64, ends))
 	return &enc20pb.ArrayEncoding{ArrayEncoding: &enc20pb.ArrayEncoding_Binary{Binary: &enc20pb.Binary{
 		Indices: indices, Bytes: w.flat(8, v.Data[:v.Offsets[v.N]]), NullAdjustment: adjustment,
-	}}}
-}
-
-// dictionary writes one byte a row: 0 for null, else the item's number plus 1. nil where there are too many items.
-func (w *writer) dictionary(b *encoding.Block) *enc20pb.ArrayEncoding {
-	v := &b.Values
-	seen := map[string]byte{}
-	items := &encoding.Values{Offsets: []int{0}}
-	indices := make([]byte, b.Rows)
-	for i := range b.Rows {
-		if b.Def != nil && b.Def[i] != 0 {
-			continue
-		}
-		value := v.Data[v.Offsets[i]:v.Offsets[i+1]]
-		k, ok := seen[string(value)]
-		if !ok {
-			if len(seen) == dictionaryMost {
-				return nil
-			}
-			k = byte(len(seen) + 1)
-			seen[string(value)] = k
-			items.Data = append(items.Data, value...)
-			items.Offsets = append(items.Offsets, len(items.Data))
-		}
-		indices[i] = k
-	}
-	items.N = len(seen)
-	if items.N == 0 || items.N > math.MaxUint8 {
-		return nil
-	}
-	enc := noNulls(w.flat(8, indices))
-	return &enc20pb.ArrayEncoding{ArrayEncoding: &enc20pb.ArrayEncoding_Dictionary{Dictionary: &enc20pb.Dictionary{
-		Indices: enc, Items: w.binary(items, nil), NumDictionaryItems: uint32(items.N),
 	}}}
 }

@@ -1,7 +1,6 @@
 package v21
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -63,16 +62,12 @@ func (w *writer) dictionary() (*miniValues, error) {
 	return v, nil
 }
 
-// ErrKeys says that a page of a dictionary column has more distinct values than its keys can tell apart. With fewer rows it has
-// fewer.
-var ErrKeys = errors.New("more distinct values than the dictionary's keys can tell apart")
-
 // keyed returns the values of an Arrow dictionary column: readers want a dictionary whatever it costs, and keys of the column's
 // own width.
 func (w *writer) keyed() (*miniValues, error) {
 	items, indices := w.distinct(w.t.MaxKeys, math.MaxInt32, w.t.KeyBits)
 	if items == nil {
-		return nil, ErrKeys
+		return nil, encoding.ErrKeys
 	}
 	v := fixedValues(indices, w.t.KeyBits)
 	return v, w.dictionaryItems(v, items)

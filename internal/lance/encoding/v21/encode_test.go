@@ -194,5 +194,5 @@ func TestDictionaryColumns(t *testing.T) {
 		}
 	}
 	_, _, err := v21.Encode(text, encodingtest.Block(text, encodingtest.Random, 1000, 0, false, 1), 2)
-	require.ErrorIs(t, err, v21.ErrKeys)
+	require.ErrorIs(t, err, encoding.ErrKeys)
 }

@@ -1,0 +1,214 @@
+package datafile
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/encoding"
+	"lancekeeper/internal/lance/encoding/v20"
+	"lancekeeper/internal/lance/encoding/v21"
+	"lancekeeper/internal/lance/lancepb/enc20pb"
+	"lancekeeper/internal/lance/lancepb/enc21pb"
+)
+
+// Leaf gives the rows of one leaf column of a file, in parts that are read each by itself. Its methods may be called concurrently.
+type Leaf struct {
+	r      *Reader
+	t      encoding.Type
+	layers []encoding.Layer
+	column int     // of the values
+	lists  []level // file version 2.0: the lists around them, outermost first
+	parts  []part  // nil where each page of the column is one
+}
+
+// Leaf finds the leaf column of type t with the given structural layers, innermost first, in the columns that hold it, outermost
+// first: all from the top to the leaf in file version 2.0, else one. Column -1 is a struct's that the file does not have.
+// ErrCorrupt where their pages do not fit together.
+func (r *Reader) Leaf(ctx context.Context, columns []int, t encoding.Type, layers []encoding.Layer) (*Leaf, error) {
+	l := &Leaf{r: r, t: t, layers: layers}
+	if want := columnsOf(r.minor, len(layers)); len(columns) != want || want == 0 {
+		return nil, lance.Corrupt(r.key, "%d columns of a leaf of %d structural layers", len(columns), len(layers))
+	}
+	for _, c := range columns {
+		if c >= len(r.columns) || c < 0 && c != noColumn {
+			return nil, lance.Corrupt(r.key, "column %d of %d", c, len(r.columns))
+		}
+	}
+	if err := l.find(columns); err != nil {
+		return nil, fmt.Errorf("columns %v of %s: %w", columns, r.key, err)
+	}
+	if err := l.plan(ctx); err != nil {
+		return nil, fmt.Errorf("columns %v of %s: %w", columns, r.key, err)
+	}
+	return l, nil
+}
+
+// columnsOf is how many columns hold a leaf of so many structural layers.
+func columnsOf(minor, layers int) int {
+	if minor == 0 {
+		return layers
+	}
+	return min(layers, 1)
+}
+
+// noColumn stands for a struct's column that a file does not have; it would say nothing.
+const noColumn = -1
+
+// find takes the columns apart and checks that what each holds adds up.
+func (l *Leaf) find(columns []int) error {
+	values := l.r.rows
+	for i, c := range columns[:len(columns)-1] {
+		list := l.layers[len(l.layers)-1-i].List()
+		switch {
+		case list && c == noColumn:
+			return lance.Unsupported("column", "of lists whose offsets are not there", "")
+		case list:
+			lists, err := l.r.level(c)
+			if err != nil {
+				return err
+			}
+			if lists.rows() != values {
+				return lance.Corrupt("", "%d lists in column %d, should be %d", lists.rows(), c, values)
+			}
+			l.lists = append(l.lists, lists)
+			values = lists.items()
+		case c != noColumn:
+			if err := l.r.headers(c, values); err != nil {
+				return err
+			}
+		}
+	}
+	if l.column = columns[len(columns)-1]; l.column == noColumn {
+		return lance.Corrupt("", "no column of values")
+	}
+	if n := total(l.r.columns[l.column]); n != values {
+		return lance.Corrupt("", "pages of column %d have %d values, should have %d", l.column, n, values)
+	}
+	return nil
+}
+
+// total is the number of values of pages.
+func total(pages []page) uint64 {
+	var n uint64
+	for _, p := range pages {
+		n += uint64(p.rows)
+	}
+	return n
+}
+
+// Parts is the number of parts.
+func (l *Leaf) Parts() int {
+	if l.parts != nil {
+		return len(l.parts)
+	}
+	return len(l.r.columns[l.column])
+}
+
+// Rows is the number of rows of a part.
+func (l *Leaf) Rows(i int) int {
+	if l.parts != nil {
+		return int(l.parts[i].to - l.parts[i].from)
+	}
+	return l.r.columns[l.column][i].rows
+}
+
+// Bytes is about what is read from the store for a part.
+func (l *Leaf) Bytes(i int) int64 {
+	if l.parts != nil {
+		return l.parts[i].bytes
+	}
+	return l.r.columns[l.column][i].bytes()
+}
+
+// Weight is about what a part takes in memory while it is read.
+func (l *Leaf) Weight(i int) int64 {
+	if l.parts != nil {
+		return l.parts[i].weight
+	}
+	return 2 * l.r.columns[l.column][i].bytes()
+}
+
+// Read reads and decodes one part. ErrCorrupt or ErrUnsupported, naming the file.
+func (l *Leaf) Read(ctx context.Context, i int) (*encoding.Block, error) {
+	if l.parts != nil {
+		b, err := l.readNested(ctx, l.parts[i])
+		if err != nil {
+			return nil, fmt.Errorf("rows %d to %d of column %d of %s: %w", l.parts[i].from, l.parts[i].to, l.column, l.r.key, err)
+		}
+		return b, nil
+	}
+	block, err := l.r.readPage(ctx, l.column, i, l.t)
+	if err != nil {
+		return nil, err
+	}
+	if len(block.Layers) == len(l.layers) {
+		return block, nil
+	}
+	if l.r.minor > 0 {
+		return nil, lance.Corrupt(l.r.key, "page %d of column %d has %d structural layers, should have %d", i, l.column, len(block.Layers), len(l.layers))
+	}
+	return v20.NewLevels(l.layers, 0, uint64(block.Rows)).Block(block) //nolint:wrapcheck // the rows are those of the block
+}
+
+// bytes is the size of a page's buffers.
+func (p page) bytes() int64 {
+	var n int64
+	for _, s := range p.buffers {
+		n += s.size
+	}
+	return n
+}
+
+// readPage reads and decodes one page of values.
+func (r *Reader) readPage(ctx context.Context, column, index int, t encoding.Type) (*encoding.Block, error) {
+	p := r.columns[column][index]
+	buffers, err := r.read(ctx, p.buffers)
+	if err != nil {
+		return nil, fmt.Errorf("read page %d of column %d of %s: %w", index, column, r.key, err)
+	}
+	block, err := decodePage(p, buffers, r.minor, t)
+	if err != nil {
+		return nil, fmt.Errorf("page %d of column %d of %s: %w", index, column, r.key, err)
+	}
+	return block, nil
+}
+
+func decodePage(p page, buffers [][]byte, minor int, t encoding.Type) (*encoding.Block, error) {
+	if minor == 0 {
+		e, err := p.array()
+		if err != nil {
+			return nil, err
+		}
+		return v20.Decode(t, e, buffers, p.rows) //nolint:wrapcheck // wrapped by the caller
+	}
+	var l enc21pb.PageLayout
+	if err := p.unwrap(urlPageLayout, &l); err != nil {
+		return nil, err
+	}
+	return v21.Decode(t, &l, buffers, p.rows, minor) //nolint:wrapcheck // wrapped by the caller
+}
+
+// array is the encoding of a page of file version 2.0.
+func (p page) array() (*enc20pb.ArrayEncoding, error) {
+	var e enc20pb.ArrayEncoding
+	return &e, p.unwrap(urlArrayEncoding, &e)
+}
+
+// unwrap decodes the message that describes a page.
+func (p page) unwrap(url string, into proto.Message) error {
+	var wrapped anypb.Any
+	if err := proto.Unmarshal(p.encoding, &wrapped); err != nil {
+		return lance.Corrupt("", "encoding: %v", err)
+	}
+	if wrapped.GetTypeUrl() != url {
+		return lance.Unsupported("encoding", wrapped.GetTypeUrl(), "")
+	}
+	if err := proto.Unmarshal(wrapped.GetValue(), into); err != nil {
+		return lance.Corrupt("", "encoding: %v", err)
+	}
+	return nil
+}
