@@ -90,8 +90,9 @@ func TestRolesMayDoOnlyWhatIsNeeded(t *testing.T) {
 		"MaintainFunctionRole": {
 			"s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload",
 			"dynamodb:GetItem", "dynamodb:UpdateItem", "kms:Decrypt", "kms:GenerateDataKey",
+			"dynamodb:DescribeTable", "dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", // of the manifest table
 		},
-		"ReportFunctionRole":           {"s3:ListBucket", "s3:GetObject", "dynamodb:GetItem", "kms:Decrypt"}, // nothing that writes
+		"ReportFunctionRole":           {"s3:ListBucket", "s3:GetObject", "dynamodb:GetItem", "kms:Decrypt", "dynamodb:DescribeTable", "dynamodb:Query", "dynamodb:GetItem"}, // nothing that writes
 		"MaintainFunctionScheduleRole": {"lambda:InvokeFunction"},
 		"ReportFunctionScheduleRole":   {"lambda:InvokeFunction"},
 	}
@@ -117,6 +118,38 @@ func TestRolesMayDoOnlyWhatIsNeeded(t *testing.T) {
 		delete(want, name)
 	}
 	require.Empty(t, want)
+}
+
+// Who has no external manifest store gives no right to any other table.
+func TestManifestTableOnlyIfConfigured(t *testing.T) {
+	t.Parallel()
+	conditional := 0
+	for _, r := range transformed(t).Resources {
+		if r.Type != "AWS::IAM::Role" {
+			continue
+		}
+		p := properties[struct {
+			Policies []struct {
+				PolicyDocument struct{ Statement []json.RawMessage }
+			}
+		}](t, r)
+		for _, policy := range p.Policies {
+			for _, raw := range policy.PolicyDocument.Statement {
+				if !strings.Contains(string(raw), "ManifestTable") {
+					continue
+				}
+				var c struct {
+					If []json.RawMessage `json:"Fn::If"`
+				}
+				require.NoError(t, json.Unmarshal(raw, &c))
+				require.Len(t, c.If, 3)
+				require.JSONEq(t, `"HasManifestTable"`, string(c.If[0]))
+				require.JSONEq(t, `{"Ref":"AWS::NoValue"}`, string(c.If[2]))
+				conditional++
+			}
+		}
+	}
+	require.Equal(t, 2, conditional)
 }
 
 func TestNoInvocationIsRepeated(t *testing.T) {

@@ -105,8 +105,13 @@ func TestOnePlaceIsOneDataset(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c, err := config.Resolve(config.Input{Datasets: []string{
-		"s3://bucket/t/", "s3://bucket/t", dir, "file://" + dir, "s3+ddb://bucket/t?ddbTableName=T", "s3://bucket/u",
+		"s3://bucket/t/", "s3://bucket/t", dir, "file://" + dir, "s3+ddb://bucket/v?ddbTableName=T", "s3+ddb://bucket/v/?ddbTableName=T", "s3://bucket/u",
 	}})
 	require.NoError(t, err)
-	require.Equal(t, []string{"s3://bucket/t/", dir, "s3://bucket/u"}, c.Datasets, "the first spelling stays")
+	require.Equal(t, []string{"s3://bucket/t/", dir, "s3+ddb://bucket/v?ddbTableName=T", "s3://bucket/u"}, c.Datasets, "the first spelling stays")
+
+	for _, other := range []string{"s3://bucket/t", "s3+ddb://bucket/t?ddbTableName=U"} {
+		_, err := config.Resolve(config.Input{Datasets: []string{"s3+ddb://bucket/t?ddbTableName=T", other}})
+		require.ErrorContains(t, err, "one dataset has one manifest store")
+	}
 }

@@ -233,15 +233,18 @@ func parseDatasets(c *Config, text string) error {
 // setDatasets keeps the first spelling of each place.
 func setDatasets(c *Config, uris []string) error {
 	c.Datasets = nil
-	seen := map[string]bool{}
+	seen := map[string]Place{}
 	for _, uri := range uris {
-		key, err := DatasetKey(uri)
+		place, err := ParsePlace(uri)
 		if err != nil {
 			return fmt.Errorf("%s: %w", uri, err)
 		}
-		if !seen[key] {
-			seen[key] = true
+		first, twice := seen[place.Key()]
+		if !twice {
+			seen[place.Key()] = place
 			c.Datasets = append(c.Datasets, uri)
+		} else if first != place {
+			return fmt.Errorf("%s: the same place is named with another scheme or table: one dataset has one manifest store", uri)
 		}
 	}
 	return nil

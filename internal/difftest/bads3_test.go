@@ -24,7 +24,7 @@ func TestBadPlacesOnS3(t *testing.T) {
 		"missing bucket": {uri: "s3://no-such-bucket-here/db/t.lance", class: "other", named: "no-such-bucket-here"},
 		"missing prefix": {uri: place(t) + "/nothing/t.lance", class: "other", named: "nothing/t.lance"},
 		"no permission":  {uri: made.URI, class: "denied", named: made.URI, environment: []string{"AWS_SECRET_ACCESS_KEY=" + strings.Repeat("x", 20)}},
-		"external store": {uri: "s3+ddb://bucket/t.lance?ddbTableName=t", class: "unsupported", named: "bucket/t.lance"},
+		"missing table":  {uri: strings.Replace(made.URI, "s3://", "s3+ddb://", 1) + "?ddbTableName=no-such-table", class: "config", named: "no-such-table"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

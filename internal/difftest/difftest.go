@@ -141,7 +141,8 @@ func NoMissingNoDead(t *testing.T, uri string) {
 // Folder returns the local folder that holds the files of uri.
 func Folder(t *testing.T, uri string) string {
 	t.Helper()
-	if key, ok := strings.CutPrefix(uri, "s3://"); ok {
+	uri, _, _ = strings.Cut(uri, "?")
+	if key, ok := strings.CutPrefix(strings.Replace(uri, "s3+ddb://", "s3://", 1), "s3://"); ok {
 		return filepath.Join(Env(t, "LANCEKEEPER_TEST_S3_DIR"), filepath.FromSlash(key))
 	}
 	return uri

@@ -14,6 +14,8 @@ import (
 
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/lancetest"
+	"lancekeeper/internal/lance/manifeststore"
+	"lancekeeper/internal/lance/manifeststore/manifeststoretest"
 	"lancekeeper/internal/ledger"
 	"lancekeeper/internal/lock"
 	"lancekeeper/internal/maintain"
@@ -36,6 +38,8 @@ type bench struct {
 	owner    string
 	deadline time.Duration // of a run; 0: none
 	next     int64         // the last id that append gave to a row
+
+	table *manifeststoretest.Table // of an external manifest store; nil: there is none
 }
 
 // clock can be set forward.
@@ -86,6 +90,17 @@ func benchOf(t testing.TB, c *clock, store *memstore.Store) *bench {
 func (b *bench) restart() {
 	b.faults = faultstore.New(b.store)
 	b.locks.faults = b.faults
+	if b.table != nil {
+		b.table.Faults = b.faults
+	}
+}
+
+// open is the dataset as a process sees it.
+func (b *bench) open(context.Context) (objstore.Store, error) {
+	if b.table == nil {
+		return b.faults, nil
+	}
+	return manifeststore.New(b.faults, b.table, b.store.URI())
 }
 
 // append commits a fragment of rows that no other has.
@@ -129,7 +144,7 @@ func (b *bench) keeper() *maintain.Keeper {
 }
 
 func (b *bench) target() maintain.Target {
-	return maintain.Target{Key: "table", URI: b.store.URI(), Settings: b.settings, Open: func(context.Context) (objstore.Store, error) { return b.faults, nil }}
+	return maintain.Target{Key: "table", URI: b.store.URI(), Settings: b.settings, Open: b.open}
 }
 
 // pass runs one pass.

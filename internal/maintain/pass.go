@@ -25,11 +25,12 @@ type pass struct {
 	log    *slog.Logger
 	began  time.Time
 
-	meter *meterstore.Store
-	store objstore.Store
-	lease *lock.Lease
-	entry ledger.Entry
-	now   time.Time // the store's clock when the pass opened the dataset
+	meter  *meterstore.Store
+	store  objstore.Store
+	tidier tidier // nil where the store keeps nothing beside the objects
+	lease  *lock.Lease
+	entry  ledger.Entry
+	now    time.Time // the store's clock when the pass opened the dataset
 
 	version  dataset.Version    // the latest version, as last read
 	manifest *manifest.Manifest // its manifest; nil until it was opened
@@ -56,6 +57,12 @@ type pass struct {
 	known ledger.Entry // the entry as last saved, for the watchdog
 	over  bool         // the watchdog has given up on the pass: it must not do anything any more
 	final *Result      // as reported; nil before
+}
+
+// tidier is a store that keeps something beside its objects, which kills and other clean-ups may leave behind: the rows of an
+// external manifest store. Tidy goes by the last whole listing.
+type tidier interface {
+	Tidy(ctx context.Context) error
 }
 
 func newPass(k *Keeper, t Target) *pass {
@@ -165,6 +172,7 @@ func (p *pass) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", p.target.URI, err)
 	}
+	p.tidier, _ = store.(tidier)
 	p.meter = meterstore.New(store)
 	p.store = p.meter
 	if p.now, err = p.store.Now(ctx); err != nil {

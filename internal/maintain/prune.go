@@ -48,7 +48,16 @@ func (p *pass) pruneOnce(ctx context.Context) error {
 		Progress: func(done, total int64) { p.advance(done, total, "objects") },
 	})
 	p.notePruned(plan, result)
-	return err
+	if err != nil || p.tidier == nil {
+		return err
+	}
+	if err := p.lease.Check(ctx); err != nil {
+		return err //nolint:wrapcheck // says what was lost
+	}
+	if err := p.tidier.Tidy(ctx); err != nil {
+		return fmt.Errorf("tidy up beside %s: %w", p.target.URI, err)
+	}
+	return nil
 }
 
 // planPruning lists the dataset and notes what the listing says.

@@ -82,6 +82,12 @@ type Store interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// Copier is what a store has that can copy an object without reading it. The copy appears whole or not at all, and replaces what
+// is there; ErrNotExist where the source is gone.
+type Copier interface {
+	Copy(ctx context.Context, from, to string) error
+}
+
 // CheckKey refuses keys that are empty, absolute, climb out of the root, or have empty or dot segments.
 func CheckKey(key string) error {
 	if key == "" {

@@ -14,7 +14,26 @@ func Sub(store Store, folder string) (Store, error) {
 	if err := CheckKey(folder); err != nil {
 		return nil, fmt.Errorf("open %s below %s: %w", folder, store.URI(), err)
 	}
-	return &sub{inner: store, prefix: folder + "/"}, nil
+	s := &sub{inner: store, prefix: folder + "/"}
+	if copier, ok := store.(Copier); ok {
+		return &copyingSub{sub: s, copier: copier}, nil
+	}
+	return s, nil
+}
+
+// copyingSub is a sub of a store that can copy.
+type copyingSub struct {
+	*sub
+	copier Copier
+}
+
+func (s *copyingSub) Copy(ctx context.Context, from, to string) error {
+	for _, key := range []string{from, to} {
+		if err := CheckKey(key); err != nil {
+			return err
+		}
+	}
+	return s.copier.Copy(ctx, s.prefix+from, s.prefix+to)
 }
 
 type sub struct {

@@ -4,10 +4,14 @@ package places
 import (
 	"context"
 	"fmt"
+	"path"
+	"strings"
 
 	"lancekeeper/internal/config"
+	"lancekeeper/internal/dynamo/manifesttable"
 	"lancekeeper/internal/fleet"
 	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/manifeststore"
 	"lancekeeper/internal/objstore"
 	"lancekeeper/internal/objstore/filestore"
 	"lancekeeper/internal/objstore/s3store"
@@ -54,15 +58,44 @@ func find(ctx context.Context, uri string) []Dataset {
 	}
 	var out []Dataset
 	if found.Self {
-		out = append(out, Dataset{Key: place.Key(), URI: store.URI(), Open: func(context.Context) (objstore.Store, error) { return store, nil }})
+		out = append(out, Dataset{Key: place.Key(), URI: people(place, store.URI()), Open: func(ctx context.Context) (objstore.Store, error) {
+			return versioned(ctx, place, "", store)
+		}})
 	}
 	for _, name := range found.Datasets {
 		out = append(out, Dataset{
-			Key: place.Key() + "/" + name, URI: store.URI() + "/" + name,
-			Open: func(context.Context) (objstore.Store, error) { return objstore.Sub(store, name) },
+			Key: place.Key() + "/" + name, URI: people(place, store.URI()+"/"+name),
+			Open: func(ctx context.Context) (objstore.Store, error) {
+				sub, err := objstore.Sub(store, name)
+				if err != nil {
+					return nil, err //nolint:wrapcheck // names the folder
+				}
+				return versioned(ctx, place, name, sub)
+			},
 		})
 	}
 	return out
+}
+
+// people is how a dataset is called: by the scheme that it was given with.
+func people(p config.Place, uri string) string {
+	if p.Kind == config.External {
+		return string(config.External) + strings.TrimPrefix(uri, string(config.S3))
+	}
+	return uri
+}
+
+// versioned is the store of a dataset at a place, or in a folder below it: with an external manifest store, one whose versions
+// that decides.
+func versioned(ctx context.Context, p config.Place, folder string, store objstore.Store) (objstore.Store, error) {
+	if p.Kind != config.External {
+		return store, nil
+	}
+	table, err := manifesttable.Open(ctx, p.Table, path.Join(p.Path, folder))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // names the table
+	}
+	return manifeststore.New(store, table, people(p, store.URI())) //nolint:wrapcheck // names the dataset
 }
 
 // open returns the store of a place.
@@ -70,9 +103,8 @@ func open(ctx context.Context, p config.Place) (objstore.Store, error) {
 	switch p.Kind {
 	case config.Local:
 		return filestore.Open(p.Path) //nolint:wrapcheck // names the folder
-	case config.S3:
+	case config.S3, config.External:
 		return s3store.Open(ctx, p.Bucket, p.Path, s3store.Options{}) //nolint:wrapcheck // names the bucket
-	case config.External:
 	}
-	return nil, lance.Unsupported("commit protocol", "external manifest store (s3+ddb)", p.Key())
+	return nil, lance.Unsupported("place", string(p.Kind), p.Key())
 }

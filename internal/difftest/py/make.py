@@ -31,7 +31,8 @@ class Job:
 
     def __init__(self, options):
         self.o, self.rng = options, random.Random(options.recipe)
-        self.uri = f"{options.out.rstrip('/')}/{options.name or options.recipe}.lance"
+        out, query, parameters = options.out.partition("?")  # of s3+ddb://
+        self.uri = f"{out.rstrip('/')}/{options.name or options.recipe}.lance{query}{parameters}"
         self.notes = {}
 
     def open(self):

@@ -1,4 +1,4 @@
-"""Where datasets lie: a local path, or s3:// on the file-backed S3 server of the tests."""
+"""Where datasets lie: a local path, or s3:// on the file-backed S3 server of the tests, or s3+ddb:// with its DynamoDB beside."""
 
 import os
 import time
@@ -6,17 +6,18 @@ import time
 
 def storage_options(uri):
     """Options for the official engines, from the environment that test/services sets; None for a local path."""
-    if not str(uri).startswith("s3://"):
+    if not str(uri).startswith(("s3://", "s3+ddb://")):
         return None
-    return {"aws_endpoint": os.environ["AWS_ENDPOINT_URL_S3"], "allow_http": "true", "aws_virtual_hosted_style_request": "false",
+    beside = {"dynamodb_endpoint": os.environ["AWS_ENDPOINT_URL_DYNAMODB"]} if uri.startswith("s3+ddb://") else {}
+    return beside | {"aws_endpoint": os.environ["AWS_ENDPOINT_URL_S3"], "allow_http": "true", "aws_virtual_hosted_style_request": "false",
             "region": os.environ["AWS_REGION"], "aws_access_key_id": os.environ["AWS_ACCESS_KEY_ID"],
             "aws_secret_access_key": os.environ["AWS_SECRET_ACCESS_KEY"]}
 
 
 def folder(uri):
     """The local folder that holds the files of uri."""
-    if uri.startswith("s3://"):
-        return os.path.join(os.environ["LANCEKEEPER_TEST_S3_DIR"], uri.removeprefix("s3://"))
+    if uri.startswith(("s3://", "s3+ddb://")):
+        return os.path.join(os.environ["LANCEKEEPER_TEST_S3_DIR"], uri.partition("?")[0].partition("://")[2])
     return uri.removeprefix("file://")
 
 

@@ -1,4 +1,4 @@
-// Package dynamotest makes tables of locks and ledger for integration tests.
+// Package dynamotest makes tables for integration tests.
 package dynamotest
 
 import (
@@ -18,8 +18,19 @@ import (
 	"lancekeeper/internal/dynamo"
 )
 
-// NewTable makes a table on the DynamoDB that AWS_ENDPOINT_URL_DYNAMODB names, and removes it with the test.
+// NewTable makes a table of locks and ledger on the DynamoDB that AWS_ENDPOINT_URL_DYNAMODB names, and removes it with the test.
 func NewTable(t *testing.T) (*dynamodb.Client, string) {
+	t.Helper()
+	return newTable(t, dynamo.PartitionKey, dynamo.SortKey, types.ScalarAttributeTypeS)
+}
+
+// NewManifestTable makes one of an external manifest store, likewise.
+func NewManifestTable(t *testing.T) (*dynamodb.Client, string) {
+	t.Helper()
+	return newTable(t, "base_uri", "version", types.ScalarAttributeTypeN)
+}
+
+func newTable(t *testing.T, hash, sort string, sortType types.ScalarAttributeType) (*dynamodb.Client, string) {
 	t.Helper()
 	require.NotEmpty(t, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), "AWS_ENDPOINT_URL_DYNAMODB is not set: run this through make test or test/run")
 	settings, err := awsconfig.LoadDefaultConfig(t.Context())
@@ -29,13 +40,13 @@ func NewTable(t *testing.T) (*dynamodb.Client, string) {
 	key := func(name string, kind types.KeyType) types.KeySchemaElement {
 		return types.KeySchemaElement{AttributeName: aws.String(name), KeyType: kind}
 	}
-	text := func(name string) types.AttributeDefinition {
-		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS}
+	attribute := func(name string, kind types.ScalarAttributeType) types.AttributeDefinition {
+		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: kind}
 	}
 	_, err = client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{text(dynamo.PartitionKey), text(dynamo.SortKey)},
-		KeySchema:            []types.KeySchemaElement{key(dynamo.PartitionKey, types.KeyTypeHash), key(dynamo.SortKey, types.KeyTypeRange)},
+		AttributeDefinitions: []types.AttributeDefinition{attribute(hash, types.ScalarAttributeTypeS), attribute(sort, sortType)},
+		KeySchema:            []types.KeySchemaElement{key(hash, types.KeyTypeHash), key(sort, types.KeyTypeRange)},
 	})
 	if !errors.As(err, new(*types.ResourceInUseException)) { // the SDK's own retry, after an answer that was lost
 		require.NoError(t, err)

@@ -131,15 +131,20 @@ func notDataset(ctx context.Context, store objstore.Store) error {
 // whole listing (lance-table src/io/commit.rs:resolve_version_from_listing). Errors as for List.
 func Latest(ctx context.Context, store objstore.Store) (Version, manifest.Scheme, error) {
 	if store.Ordered() {
+		staged := stagedAhead{}
 		for o, err := range store.List(ctx, manifest.Folder, "") {
 			if err != nil {
 				return Version{}, 0, fmt.Errorf("list the versions of %s: %w", store.URI(), err)
 			}
 			name := manifest.ParseName(strings.TrimPrefix(o.Key, manifest.Folder))
+			staged.note(o.Key, name)
 			if name.Kind != manifest.Attached {
 				continue
 			}
 			if name.Scheme == manifest.V2 {
+				if err := staged.check(name.Version); err != nil {
+					return Version{}, 0, err
+				}
 				return Version{Number: name.Version, Key: o.Key, Size: o.Size, Modified: o.Modified, ETag: o.ETag}, name.Scheme, nil
 			}
 			break
@@ -149,7 +154,39 @@ func Latest(ctx context.Context, store objstore.Store) (Version, manifest.Scheme
 	if err != nil {
 		return Version{}, 0, err
 	}
-	return l.Versions[len(l.Versions)-1], l.Scheme, nil
+	latest := l.Versions[len(l.Versions)-1]
+	if store.Ordered() {
+		staged := stagedAhead{}
+		for _, o := range l.Staging {
+			staged.note(o.Key, manifest.ParseName(strings.TrimPrefix(o.Key, manifest.Folder)))
+		}
+		if err := staged.check(latest.Number); err != nil {
+			return Version{}, 0, err
+		}
+	}
+	return latest, l.Scheme, nil
+}
+
+// stagedAhead looks for a staged manifest above the latest version. On S3 only writers with an external manifest store stage
+// manifests: one that stands above all others is a version that the store may have already, and the bucket does not show. A
+// dataset that is opened through its store shows none (package manifeststore).
+type stagedAhead struct {
+	version uint64
+	key     string
+}
+
+func (s *stagedAhead) note(key string, name manifest.Name) {
+	if name.Kind == manifest.Staging && name.Scheme != 0 && name.Version > s.version {
+		s.version, s.key = name.Version, key
+	}
+}
+
+func (s *stagedAhead) check(latest uint64) error {
+	if s.version <= latest {
+		return nil
+	}
+	return lance.Unsupported("commit protocol", fmt.Sprintf("version %d is staged above version %d: the dataset seems to have an external manifest store; "+
+		"name it as s3+ddb://bucket/path?ddbTableName=TABLE", s.version, latest), s.key)
 }
 
 // ReadManifest reads one version whole. ErrCorrupt with key and size where it is damaged, or is not the version that its name

@@ -219,6 +219,15 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	return s.around(ctx, "put", key, true, func() error { return s.inner.Put(ctx, key, data) })
 }
 
+// Copy is one mutation, where the inner store can copy.
+func (s *Store) Copy(ctx context.Context, from, to string) error {
+	copier, ok := s.inner.(objstore.Copier)
+	if !ok {
+		return fmt.Errorf("copy %s: %w", from, errors.ErrUnsupported)
+	}
+	return s.around(ctx, "copy", to, true, func() error { return copier.Copy(ctx, from, to) })
+}
+
 // PutIfAbsent is one mutation.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
 	return s.around(ctx, "putIfAbsent", key, true, func() error { return s.inner.PutIfAbsent(ctx, key, data) })

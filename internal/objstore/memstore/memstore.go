@@ -197,6 +197,15 @@ func (s *Store) GetTail(ctx context.Context, key string, n int64) ([]byte, int64
 	return slices.Clone(o.data[size-min(size, max(n, 0)):]), size, nil
 }
 
+// Copy copies an object.
+func (s *Store) Copy(ctx context.Context, from, to string) error {
+	o, err := s.find(ctx, "copy", from)
+	if err != nil {
+		return err
+	}
+	return s.Put(ctx, to, o.data)
+}
+
 // Put writes or replaces an object.
 func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	return s.put(ctx, key, data, false)

@@ -1,0 +1,199 @@
+package manifeststore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/manifest"
+	"lancekeeper/internal/objstore"
+)
+
+// List shows the bucket with the versions that the table has: a staged latest version under its final name, and no staged
+// object of a version that the table does not have yet. ErrUnsupported where the bucket has a version above the table's
+// latest, ErrCorrupt where the table's latest is not there.
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	if prefix != "" && prefix != manifest.Folder {
+		return s.Store.List(ctx, prefix, startAfter)
+	}
+	return func(yield func(objstore.Object, error) bool) {
+		l := &listing{store: s, whole: startAfter == "", versions: map[uint64]struct{}{}}
+		if err := l.begin(ctx, startAfter); err != nil {
+			yield(objstore.Object{}, err)
+			return
+		}
+		for o, err := range s.Store.List(ctx, prefix, startAfter) {
+			if err != nil {
+				yield(o, err)
+				return
+			}
+			if !l.pass(ctx, o, yield) {
+				return
+			}
+		}
+		l.end(yield)
+	}
+}
+
+// listing is one walk over the names.
+type listing struct {
+	store    *Store
+	latest   Row
+	virtual  *objstore.Object // the version that was the latest and staged at the beginning, until it was shown
+	whole    bool
+	seen     bool // the latest version
+	versions map[uint64]struct{}
+}
+
+// begin asks the table, and looks up a staged latest version; one that is gone by then has been finished.
+func (l *listing) begin(ctx context.Context, startAfter string) error {
+	const tries = 3
+	for range tries {
+		var err error
+		if l.latest, err = l.store.latest(ctx); err != nil {
+			return err
+		}
+		final, staged, err := finalOf(l.latest)
+		if err != nil || !staged {
+			return err
+		}
+		o, err := l.store.Store.Stat(ctx, l.latest.Path)
+		if errors.Is(err, objstore.ErrNotExist) {
+			if _, err = l.store.Store.Stat(ctx, final); err == nil {
+				return nil // published, and the row was not mended
+			}
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at staged manifest %s: %w", l.latest.Path, err)
+		}
+		o.Key = final
+		if final > startAfter {
+			l.virtual = &o
+		}
+		return nil
+	}
+	return l.missing()
+}
+
+func (l *listing) missing() error {
+	return lance.Corrupt(l.latest.Path, "the table names it as version %d, and it is not there", l.latest.Version)
+}
+
+// pass shows one name, and the staged latest version before it where that is its place. false ends the walk.
+func (l *listing) pass(ctx context.Context, o objstore.Object, yield func(objstore.Object, error) bool) bool {
+	if version, ok := attached(o.Key); ok {
+		if err := l.know(ctx, version); err != nil {
+			yield(objstore.Object{}, err)
+			return false
+		}
+		l.versions[version] = struct{}{}
+		l.seen = l.seen || version == l.latest.Version
+	}
+	if l.virtual != nil && o.Key == l.virtual.Key {
+		l.virtual = nil // finished meanwhile
+	}
+	if version, ok := staging(o.Key); ok && (version > l.latest.Version || o.Key == l.latest.Path) {
+		return true
+	}
+	if l.virtual != nil && l.virtual.Key < o.Key && !l.show(yield) {
+		return false
+	}
+	return yield(o, nil)
+}
+
+// know makes sure that the table has a version that the bucket has: it may have come while the names were listed.
+func (l *listing) know(ctx context.Context, version uint64) error {
+	if version <= l.latest.Version {
+		return nil
+	}
+	before := l.latest
+	latest, err := l.store.latest(ctx)
+	if err != nil {
+		return err
+	}
+	if version > latest.Version {
+		return l.store.strange(version, before)
+	}
+	l.latest.Version, l.latest.Path = version, "" // the bucket has it: that is all that this walk needs to know
+	return nil
+}
+
+func (l *listing) show(yield func(objstore.Object, error) bool) bool {
+	o := *l.virtual
+	l.virtual = nil
+	version, _ := attached(o.Key)
+	l.versions[version] = struct{}{}
+	l.seen = l.seen || version == l.latest.Version
+	return yield(o, nil)
+}
+
+func (l *listing) end(yield func(objstore.Object, error) bool) {
+	if l.virtual != nil && !l.show(yield) {
+		return
+	}
+	if !l.whole {
+		return
+	}
+	if !l.seen {
+		yield(objstore.Object{}, l.missing())
+		return
+	}
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	l.store.listed = l.versions
+}
+
+// where is the staged object of a version that is not at its final key.
+func (s *Store) where(ctx context.Context, key string, cause error) (string, bool) {
+	version, ok := attached(key)
+	if !ok || !errors.Is(cause, objstore.ErrNotExist) {
+		return "", false
+	}
+	row, found, err := s.table.Row(ctx, version)
+	if err != nil || !found {
+		return "", false
+	}
+	final, staged, err := finalOf(row)
+	return row.Path, err == nil && staged && final == key
+}
+
+// Stat looks up an object; a staged version by its final key.
+func (s *Store) Stat(ctx context.Context, key string) (objstore.Object, error) {
+	o, err := s.Store.Stat(ctx, key)
+	if staged, ok := s.where(ctx, key, err); ok {
+		o, err = s.Store.Stat(ctx, staged)
+		o.Key = key
+	}
+	return o, err //nolint:wrapcheck // the bucket's own
+}
+
+// Get reads an object, likewise.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, objstore.Object, error) {
+	data, o, err := s.Store.Get(ctx, key)
+	if staged, ok := s.where(ctx, key, err); ok {
+		data, o, err = s.Store.Get(ctx, staged)
+		o.Key = key
+	}
+	return data, o, err //nolint:wrapcheck // the bucket's own
+}
+
+// GetRange reads a part of an object, likewise.
+func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) ([]byte, error) {
+	data, err := s.Store.GetRange(ctx, key, offset, length)
+	if staged, ok := s.where(ctx, key, err); ok {
+		data, err = s.Store.GetRange(ctx, staged, offset, length)
+	}
+	return data, err //nolint:wrapcheck // the bucket's own
+}
+
+// GetTail reads the end of an object, likewise.
+func (s *Store) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {
+	data, size, err := s.Store.GetTail(ctx, key, n)
+	if staged, ok := s.where(ctx, key, err); ok {
+		data, size, err = s.Store.GetTail(ctx, staged, n)
+	}
+	return data, size, err //nolint:wrapcheck // the bucket's own
+}
