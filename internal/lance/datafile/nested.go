@@ -3,22 +3,15 @@ package datafile
 import (
 	"context"
 	"fmt"
-	"sort"
 
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/encoding"
 	"lancekeeper/internal/lance/encoding/v20"
 )
 
-// How rows of lists of file version 2.0 are cut into parts: a page of a million lists may own gigabytes of items.
-const (
-	partBytes  = 16 << 20 // to aim for, of a part's values in memory and of the pages to read for them
-	levelBytes = 12       // that an item takes beside its value: levels, offset, validity
-)
-
 // Limits of what a part may decode to, beyond a multiple of its input: a page of nulls has no bytes at all.
 const (
-	maxBare  = 1 << 27 // entries that no byte accounts for
+	maxBare  = 1 << 24 // entries that no byte accounts for
 	perBytes = 8       // entries for each byte of the pages
 )
 
@@ -45,6 +38,9 @@ func (r *Reader) level(column int) (level, error) {
 		if err != nil {
 			return l, fmt.Errorf("page %d of column %d: %w", i, column, err)
 		}
+		if int64(p.rows) > maxBare+perBytes*p.bytes() {
+			return l, lance.Unsupported("page", fmt.Sprintf("of %d lists in %d bytes", p.rows, p.bytes()), "")
+		}
 		if n > maxLength-l.owned[i] {
 			return l, lance.Corrupt("", "lists of more than %d items", uint64(maxLength))
 		}
@@ -69,136 +65,6 @@ func (r *Reader) headers(column int, values uint64) error {
 		return lance.Corrupt("", "%d structs in column %d, should be %d", n, column, values)
 	}
 	return nil
-}
-
-// part is a run of rows.
-type part struct {
-	from, to      uint64
-	bytes, weight int64
-}
-
-// plan cuts the rows of a column within lists into parts. Lists are read only where those of one page own too much for one part.
-func (l *Leaf) plan(ctx context.Context) error {
-	if len(l.lists) == 0 {
-		return nil
-	}
-	c := cutter{l: l, starts: starts(l.r.columns[l.column]), bytes: []int64{0}, parts: []part{}}
-	for i, p := range l.r.columns[l.column] {
-		c.bytes = append(c.bytes, c.bytes[i]+p.bytes())
-	}
-	outer := &l.lists[0]
-	for i, p := range outer.pages {
-		if p.rows == 0 {
-			continue
-		}
-		from, to := outer.owned[i], outer.owned[i+1]
-		for j := range l.lists[1:] {
-			from, to = l.lists[j+1].around(from, to)
-		}
-		if c.weight(from, to) <= partBytes || p.rows == 1 {
-			c.add(outer.starts[i], outer.starts[i+1], from, to)
-			continue
-		}
-		if err := c.cut(ctx, i); err != nil {
-			return err
-		}
-	}
-	l.parts = c.parts
-	return nil
-}
-
-func starts(pages []page) []uint64 {
-	out := []uint64{0}
-	for i, p := range pages {
-		out = append(out, out[i]+uint64(p.rows))
-	}
-	return out
-}
-
-// around gives the items of all pages that hold some of the lists [from, to).
-func (l *level) around(from, to uint64) (first, last uint64) {
-	if from == to {
-		return 0, 0
-	}
-	return l.owned[pageOf(l.starts, from)], l.owned[pageOf(l.starts, to-1)+1]
-}
-
-// pageOf is the page that holds a position; the last one, if there are several that begin there.
-func pageOf(starts []uint64, position uint64) int {
-	return sort.Search(len(starts), func(i int) bool { return starts[i] > position }) - 1
-}
-
-// cutter makes parts.
-type cutter struct {
-	l      *Leaf
-	starts []uint64 // of the pages of values
-	bytes  []int64  // for each of them what those before it have, and at last what all have
-	parts  []part
-}
-
-// pages are the bytes of the pages that hold values [from, to).
-func (c *cutter) pages(from, to uint64) int64 {
-	if from == to {
-		return 0
-	}
-	return c.bytes[pageOf(c.starts, to-1)+1] - c.bytes[pageOf(c.starts, from)]
-}
-
-// weight is about what values [from, to) take in memory, with the pages that are read for them.
-func (c *cutter) weight(from, to uint64) int64 {
-	return c.pages(from, to) + int64(to-from)*int64(c.l.t.Width()+levelBytes)
-}
-
-// add makes a part of the rows [first, last), whose values are [from, to).
-func (c *cutter) add(first, last, from, to uint64) {
-	p := part{from: first, to: last, bytes: c.pages(from, to), weight: c.weight(from, to)}
-	outer := &c.l.lists[0]
-	for i := pageOf(outer.starts, first); i < len(outer.pages) && outer.starts[i] < last; i++ {
-		p.bytes += outer.pages[i].bytes()
-		p.weight += outer.pages[i].bytes()
-	}
-	c.parts = append(c.parts, p)
-}
-
-// cut makes parts of the rows of one page of the outermost lists: as many rows as are not too much. The first page of values
-// has to be read whatever the part, so it does not count: else a large page would be read again for every few rows.
-func (c *cutter) cut(ctx context.Context, index int) error {
-	at, err := c.l.ends(ctx, index)
-	if err != nil {
-		return err
-	}
-	row := c.l.lists[0].starts[index]
-	for i := 0; i < len(at)-1; {
-		from, j := at[i], i+1
-		room := partBytes + c.pages(from, min(from+1, at[len(at)-1]))
-		for j < len(at)-1 && c.weight(from, at[j+1]) <= room {
-			j++
-		}
-		c.add(row+uint64(i), row+uint64(j), from, at[j])
-		i = j
-	}
-	return nil
-}
-
-// ends gives for one page of the outermost lists where in the column of values the items of each list begin, and at last where
-// they end.
-func (l *Leaf) ends(ctx context.Context, index int) ([]uint64, error) {
-	outer := &l.lists[0]
-	first := outer.starts[index]
-	at := make([]uint64, outer.pages[index].rows+1) // its lists have bytes
-	for i := range at {
-		at[i] = first + uint64(i)
-	}
-	for i := range l.lists {
-		w := walker{r: l.r, level: &l.lists[i]}
-		for j, position := range at {
-			var err error
-			if at[j], err = w.begin(ctx, position); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return at, nil
 }
 
 // walker looks lists up, at rising positions.
@@ -258,13 +124,13 @@ func (w *walker) load(ctx context.Context, page int) error {
 
 // readNested reads the rows of a part, from the outermost lists inwards.
 func (l *Leaf) readNested(ctx context.Context, p part) (*encoding.Block, error) {
-	if p.to-p.from > uint64(maxBare+perBytes*p.bytes) {
+	limit := uint64(maxBare + perBytes*p.bytes)
+	if p.to-p.from > limit {
 		return nil, lance.Unsupported("page", "of too many rows", "")
 	}
 	levels := v20.NewLevels(l.layers, p.from, p.to)
 	for i := range l.lists {
 		w := walker{r: l.r, level: &l.lists[i]}
-		limit := uint64(maxBare + perBytes*p.bytes)
 		if err := levels.AddLists(limit, func(position uint64) (v20.Span, bool, error) { return w.list(ctx, position) }); err != nil {
 			return nil, err //nolint:wrapcheck // wrapped by the caller
 		}

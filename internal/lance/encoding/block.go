@@ -17,6 +17,7 @@ const (
 	Fixed  Kind = iota // Bits wide; booleans (Bits 1) stand as one byte 0 or 1 each
 	Bytes              // utf8 and binary, with 32 or 64 bit offsets
 	Vector             // fixed-size list of fixed-width items, any number of dimensions
+	Void               // struct without fields: nothing but its being there
 )
 
 // Type is what the codecs need to know of a leaf column. Signedness, units and zones do not matter to a rewrite.
@@ -43,9 +44,9 @@ func (t Type) Items() int {
 	return n
 }
 
-// Width is the bytes that one value takes in Values.Fixed; 0 for Bytes.
+// Width is the bytes that one value takes in Values.Fixed; 0 for Bytes and Void.
 func (t Type) Width() int {
-	if t.Kind == Bytes {
+	if t.Kind == Bytes || t.Kind == Void {
 		return 0
 	}
 	return t.Items() * max(1, t.Bits/8)
@@ -56,7 +57,7 @@ const maxWidth = 1 << 24
 
 // Check refuses types that no column can have or that the codecs do not take. The error is of class lance.ErrUnsupported.
 func (t Type) Check() error {
-	if t.KeyBits != 0 && (t.Kind == Vector || t.MaxKeys < 1 || t.KeyBits != 8 && t.KeyBits != 16 && t.KeyBits != 32 && t.KeyBits != 64) {
+	if t.KeyBits != 0 && (t.Kind == Vector || t.Kind == Void || t.MaxKeys < 1 || t.KeyBits != 8 && t.KeyBits != 16 && t.KeyBits != 32 && t.KeyBits != 64) {
 		return lance.Unsupported("column type", fmt.Sprintf("dictionary with keys of %d bits", t.KeyBits), "")
 	}
 	width := int64(1)
@@ -76,6 +77,8 @@ func (t Type) Check() error {
 		if len(t.Dims) == 0 {
 			return lance.Unsupported("column type", "vector without dimension", "")
 		}
+	case Void:
+		return nil
 	case Fixed:
 	default:
 		return lance.Unsupported("column type", fmt.Sprintf("kind %d", t.Kind), "")

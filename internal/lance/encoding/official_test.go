@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lancekeeper/internal/lance/datafile"
 	"lancekeeper/internal/lance/encoding"
 	"lancekeeper/internal/lance/encoding/encodingtest"
 	"lancekeeper/internal/lance/encoding/v20"
@@ -28,9 +29,10 @@ import (
 // officialCase is one file to be read by the official engine.
 type officialCase struct {
 	name       string
-	Path       string `json:"path"`
-	Take       []int  `json:"take"`
-	want, some string // hashes of all rows and of the taken ones
+	Path       string   `json:"path"`
+	Leaf       []string `json:"leaf"`
+	Take       []int    `json:"take"`
+	want, some string   // hashes of all rows and of the taken ones
 }
 
 // TestOfficialReaderReadsOurPages has pylance scan files made of our pages, and look rows up in them.
@@ -82,6 +84,42 @@ func TestOfficialReaderReadsOurPages(t *testing.T) {
 	judge(t, cases)
 }
 
+// TestOfficialReaderReadsOurNestedFiles has pylance scan files of version 2.0 with any nesting of lists and structs.
+func TestOfficialReaderReadsOurNestedFiles(t *testing.T) {
+	folder := t.TempDir()
+	var cases []*officialCase
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		tree, fields := encodingtest.NewTree(r, 1+r.IntN(4))
+		leaves := tree.Leaves(1+r.IntN(300), r)
+		path := filepath.Join(folder, fmt.Sprintf("%d.lance", seed))
+		f, err := os.Create(path) //nolint:gosec // a temporary file
+		require.NoError(t, err)
+		var columns [][]int
+		for _, l := range leaves {
+			var way []int
+			for _, id := range l.Path {
+				way = append(way, int(id))
+			}
+			columns = append(columns, way)
+		}
+		w, err := datafile.NewWriter(f, 0, &lancepb.Schema{Fields: fields}, columns)
+		require.NoError(t, err)
+		for i, l := range leaves {
+			c := &officialCase{name: fmt.Sprintf("%d/%v", seed, l.Names), Path: path, Leaf: l.Names}
+			require.NoError(t, w.WritePage(i, l.Type, l.Block))
+			require.NoError(t, w.WritePage(i, l.Type, l.Block))
+			text := encodingtest.RowText(t, l.Type, l.Block)
+			c.expect(text+text, l.Block.Rows)
+			cases = append(cases, c)
+		}
+		_, err = w.Close()
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	judge(t, cases)
+}
+
 // printable makes text of a block's bytes, so that it is UTF-8.
 func printable(b *encoding.Block) {
 	for i, c := range b.Values.Data {
@@ -104,11 +142,15 @@ func (c *officialCase) write(t *testing.T, path string, minor int, typ encoding.
 	encodingtest.WriteFile(t, path, minor, fields, []encodingtest.Page{page, page})
 	c.Path = path
 	text := encodingtest.RowText(t, typ, b)
-	c.want = sum(text + text)
+	c.expect(text+text, b.Rows)
+}
+
+// expect is what the reader must find: twice so many rows.
+func (c *officialCase) expect(text string, rows int) {
+	c.want = sum(text)
 	lines := strings.SplitAfter(text, "\n")
-	lines = slices.Concat(lines[:b.Rows], lines[:b.Rows])
 	var some strings.Builder
-	for row := 0; row < 2*b.Rows; row += 1 + row%17*row/7 {
+	for row := 0; row < 2*rows; row += 1 + row%17*row/7 {
 		c.Take = append(c.Take, row)
 		some.WriteString(lines[row])
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"lancekeeper/internal/lance"
+	"lancekeeper/internal/lance/encoding"
 )
 
 // Physical is which columns a data file of some file version has for a schema.
@@ -24,7 +25,10 @@ func (c Column) Stored(minor int) []int32 {
 // CanBeNull says whether a file of version 2.minor can tell that the top-level field of a column is null: in 2.0 there are no
 // null structs (lance-encoding src/encodings/logical/struct.rs).
 func (c Column) CanBeNull(minor int) bool {
-	return minor > 0 || len(c.Layers) == 1 || c.Layers[len(c.Layers)-1].List()
+	if len(c.Layers) == 1 {
+		return minor > 0 || c.Type.Kind != encoding.Void
+	}
+	return minor > 0 || c.Layers[len(c.Layers)-1].List()
 }
 
 // Lay gives the columns of a file of version 2.minor: fields in the order of the schema, parents before children.
@@ -35,6 +39,9 @@ func Lay(columns []Column, minor int) (Physical, error) {
 	for _, c := range columns {
 		if c.Since > minor {
 			return Physical{}, lance.Unsupported("column type", fmt.Sprintf("of file version 2.%d in 2.%d", c.Since, minor), "column "+c.Name)
+		}
+		if c.Type.Kind == encoding.Void && minor > 0 { // with such a column official readers mix up the others
+			return Physical{}, lance.Unsupported("column type", fmt.Sprintf("struct without fields in file version 2.%d", minor), "column "+c.Name)
 		}
 		var leaf []int
 		for _, field := range c.Stored(minor) {

@@ -136,9 +136,6 @@ func (t *tree) structure(f *lancepb.Field, name string) (encoding.Layer, []*lanc
 	}
 	switch f.GetLogicalType() {
 	case "struct":
-		if len(children) == 0 {
-			return 0, nil, lance.Unsupported("column type", "struct without fields", "column "+name)
-		}
 		return encoding.AllValidItem, children, nil
 	case "list", "large_list", "list.struct", "large_list.struct", "map":
 		if len(children) != 1 {
@@ -191,6 +188,8 @@ func parse(name string) (t encoding.Type, ok bool) {
 		return encoding.Type{Kind: encoding.Bytes, OffsetBits: offsetBits(name)}, true
 	case "json": // stored as binary
 		return encoding.Type{Kind: encoding.Bytes, OffsetBits: 64}, true
+	case "struct": // without fields: others have children
+		return encoding.Type{Kind: encoding.Void}, true
 	case "null": // every page is all null, so the width does not matter
 		return encoding.Type{Kind: encoding.Fixed, Bits: 8}, true
 	}

@@ -47,7 +47,7 @@ func TestColumnsOfEachTypeThatCanBeRewritten(t *testing.T) {
 func TestOtherTypesAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, logical := range []string{
-		"struct", "dict:string:float:false", "dict:bool:int8:false", "dict:string:int8", "dict:dict:string:int8:false", "blob", "interval:months", "decimal:32:4:2",
+		"dict:string:float:false", "dict:bool:int8:false", "dict:string:int8", "dict:dict:string:int8:false", "blob", "interval:months", "decimal:32:4:2",
 		"fixed_size_list:struct:3", "fixed_size_list:string:2", "fixed_size_list:float:0", "fixed_size_list:float:-1",
 		"fixed_size_list:float", "fixed_size_binary:0", "fixed_size_binary:x", "timestamp:weeks:-", "", "int128",
 	} {

@@ -11,7 +11,7 @@ import (
 // Nests are structures of columns, innermost layer first: i is the leaf or a struct, l a list.
 func Nests() []string { return []string{"i", "ii", "iii", "il", "ili", "iil", "ill", "ilil"} }
 
-// Nested makes rows of lists and structs. Whether a layer can be null or empty is up to chance.
+// Nested makes rows of lists and structs; s in place of i is a struct that is never null. Whether a layer can be null or empty is up to chance.
 func Nested(t encoding.Type, nest string, shape Shape, rows int, r *rand.Rand) *encoding.Block {
 	n := nester{t: t, shape: shape, r: r, b: &encoding.Block{Rows: rows}}
 	next := uint16(1)
@@ -23,7 +23,7 @@ func Nested(t encoding.Type, nest string, shape Shape, rows int, r *rand.Rand) *
 		return number
 	}
 	for _, kind := range nest {
-		null, empty := r.IntN(2) == 0, kind == 'l' && r.IntN(2) == 0
+		null, empty := r.IntN(2) == 0 && kind != 's', kind == 'l' && r.IntN(2) == 0
 		n.layers = append(n.layers, nestLayer{list: kind == 'l', rank: n.lists, null: level(null), empty: level(empty)})
 		layer := encoding.AllValidItem
 		switch {

@@ -115,6 +115,11 @@ func (d *decoder) column(t encoding.Type, enc *enc20pb.ArrayEncoding, rows int) 
 	switch t.Kind {
 	case encoding.Bytes:
 		return d.text(t, enc, rows)
+	case encoding.Void:
+		if !IsHeader(enc) {
+			return nil, unsupported(enc)
+		}
+		return &column{values: encoding.Values{N: rows}}, nil
 	case encoding.Fixed, encoding.Vector:
 	}
 	n := enc.GetNullable()

@@ -28,6 +28,11 @@ func Encode(t encoding.Type, b *encoding.Block) (*enc20pb.ArrayEncoding, [][]byt
 		return enc, w.buffers, err
 	case t.Kind == encoding.Bytes:
 		return w.text(t, b), w.buffers, nil
+	case t.Kind == encoding.Void:
+		if slices.ContainsFunc(b.Def, func(d uint16) bool { return d != 0 }) {
+			return nil, nil, nullStruct()
+		}
+		return Header(), nil, nil
 	case b.Rows == 0: // of items of lists that have none
 		return allNulls(), nil, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"runtime"
 	"testing"
 
@@ -31,6 +32,9 @@ func fuzzTypes() []encoding.Type {
 		{Kind: encoding.Vector, Bits: 32, Dims: []int{4}},
 		{Kind: encoding.Vector, Bits: 1, Dims: []int{11}},
 		{Kind: encoding.Vector, Bits: 16, Dims: []int{3, 2}},
+		{Bits: 32, KeyBits: 16, MaxKeys: 1 << 15},
+		{Kind: encoding.Bytes, OffsetBits: 32, Text: true, KeyBits: 8, MaxKeys: 1 << 7},
+		{Kind: encoding.Void},
 	}
 }
 
@@ -52,6 +56,22 @@ func FuzzDecode(f *testing.F) {
 			if typ.Kind == p.typ.Kind && typ.Bits == p.typ.Bits && typ.OffsetBits == p.typ.OffsetBits {
 				f.Add(byte(kind), p.rows, body, joinBuffers(p.buffers))
 			}
+		}
+	}
+	for kind, typ := range fuzzTypes() {
+		if typ.KeyBits == 0 && typ.Kind != encoding.Void {
+			continue
+		}
+		for _, nulls := range []float64{0, 0.5, 1} {
+			b := encodingtest.Block(typ, encodingtest.Few, 9, nulls, false, 1)
+			if typ.Kind == encoding.Void {
+				b = &encoding.Block{Rows: 9, Layers: b.Layers, Values: encoding.Values{N: 9}}
+			}
+			enc, buffers, err := Encode(typ, b)
+			require.NoError(f, err)
+			body, err := proto.Marshal(enc)
+			require.NoError(f, err)
+			f.Add(byte(kind), 9, body, joinBuffers(buffers))
 		}
 	}
 	f.Fuzz(func(t *testing.T, kind byte, rows int, body, joined []byte) {
@@ -79,11 +99,43 @@ func FuzzDecode(f *testing.F) {
 		want, got := encoding.NewHasher(typ), encoding.NewHasher(typ)
 		want.Add(b)
 		ours, encoded, err := Encode(typ, b)
+		if typ.KeyBits > 0 && errors.Is(err, encoding.ErrKeys) {
+			return // the page's keys are more than the type has
+		}
 		require.NoError(t, err)
 		again, err := Decode(typ, ours, encoded, rows)
 		require.NoError(t, err)
 		got.Add(again)
 		require.Equal(t, want.Sum(), got.Sum(), "%s\n%s", encodingtest.Describe(b), encodingtest.Describe(again))
+	})
+}
+
+// FuzzLists decodes pages of lists: no panic, no more memory than the limit; and what it gives must survive encoding.
+func FuzzLists(f *testing.F) {
+	for _, l := range []Lists{{}, {Ends: []uint64{3}, Null: []bool{false}}, {Ends: []uint64{0, 2, 2, 9}, Null: []bool{true, false, false, true}}} {
+		enc, buffers := EncodeLists(l)
+		body, err := proto.Marshal(enc)
+		require.NoError(f, err)
+		f.Add(len(l.Ends), body, joinBuffers(buffers))
+	}
+	f.Fuzz(func(t *testing.T, rows int, body, joined []byte) {
+		var enc enc20pb.ArrayEncoding
+		buffers, ok := splitBuffers(joined)
+		if !ok || proto.Unmarshal(body, &enc) != nil {
+			return
+		}
+		lists, err := decodeLists(&enc, &decoder{buffers: buffers, limit: fuzzRoom + perInput*len(joined)}, rows)
+		if err != nil {
+			require.True(t, errors.Is(err, lance.ErrCorrupt) || errors.Is(err, lance.ErrUnsupported), "%v", err)
+			return
+		}
+		if lists.Items() > math.MaxInt64 {
+			return // sums of so many do not fit
+		}
+		ours, encoded := EncodeLists(lists)
+		again, err := DecodeLists(ours, encoded, rows)
+		require.NoError(t, err)
+		require.Equal(t, lists, again)
 	})
 }
 

@@ -247,6 +247,8 @@ func Split(b *encoding.Block) ([]Lists, *encoding.Block, error) {
 	return s.lists, s.values, nil
 }
 
+func nullStruct() error { return lance.Unsupported("null struct", "in file version 2.0", "") }
+
 type splitter struct {
 	b        *encoding.Block
 	entries  int
@@ -288,7 +290,7 @@ func (s *splitter) entry(i int) error {
 	}
 	layer := int(meaning+1)/2 - 1 // the one that is null or empty; -1: none
 	if layer > 0 && !s.b.Layers[layer].List() {
-		return lance.Unsupported("null struct", "in file version 2.0", "")
+		return nullStruct()
 	}
 	stop := 0 // rank of the list that the entry ends at; 0: it has a slot
 	if layer > 0 {

@@ -107,7 +107,7 @@ func (w *writer) mayRepeat() bool {
 		return true
 	case encoding.Fixed:
 		return w.t.Bits == 128 || w.t.Bits == 64 && w.minor >= 2
-	case encoding.Vector:
+	case encoding.Vector, encoding.Void:
 	}
 	return false
 }

@@ -49,7 +49,7 @@ func newWriter(t encoding.Type, b *encoding.Block, minor int) (*writer, error) {
 	if err := t.Check(); err != nil {
 		return nil, err //nolint:wrapcheck // class and detail are those of the page
 	}
-	if err := checkMinor(minor); err != nil {
+	if err := checkVersion(t, minor); err != nil {
 		return nil, err
 	}
 	sh, err := newShape(b.Layers)
@@ -221,7 +221,7 @@ func (w *writer) widest() int {
 			most = max(most, to-w.values.Offsets[i])
 		}
 		return most
-	case encoding.Fixed, encoding.Vector:
+	case encoding.Fixed, encoding.Vector, encoding.Void:
 	}
 	return (w.t.Items()*w.t.Bits + 7) / 8
 }

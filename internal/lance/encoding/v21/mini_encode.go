@@ -242,7 +242,7 @@ func (w *writer) miniValues(wide bool) (*miniValues, error) {
 		return w.textValues()
 	case encoding.Vector:
 		return w.vectorValues(), nil
-	case encoding.Fixed:
+	case encoding.Fixed, encoding.Void:
 	}
 	return fixedValues(w.values.Fixed, w.t.Bits), nil
 }

@@ -36,7 +36,7 @@ func decode(t encoding.Type, layout *enc21pb.PageLayout, p page) (*encoding.Bloc
 	if err := t.Check(); err != nil {
 		return nil, err //nolint:wrapcheck // class and detail are those of the page
 	}
-	if err := checkMinor(p.minor); err != nil {
+	if err := checkVersion(t, p.minor); err != nil {
 		return nil, err
 	}
 	if p.rows < 0 || p.rows > p.limit/2 {
@@ -58,9 +58,13 @@ func decode(t encoding.Type, layout *enc21pb.PageLayout, p page) (*encoding.Bloc
 	}
 }
 
-func checkMinor(minor int) error {
+// checkVersion refuses other file versions, and structs without fields: with one, official readers mix up the other columns.
+func checkVersion(t encoding.Type, minor int) error {
 	if minor != 1 && minor != 2 {
 		return lance.Unsupported("file version", fmt.Sprintf("2.%d", minor), "")
+	}
+	if t.Kind == encoding.Void {
+		return lance.Unsupported("column type", fmt.Sprintf("struct without fields in file version 2.%d", minor), "")
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ func newMiniCodec(t encoding.Type, enc *enc21pb.CompressiveEncoding) (miniCodec,
 		return newBytesMini(enc)
 	case encoding.Vector:
 		return newVectorMini(t, enc)
+	case encoding.Void:
 	}
 	return miniCodec{}, unsupported(enc, "mini-block")
 }

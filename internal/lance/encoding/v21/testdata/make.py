@@ -54,6 +54,7 @@ def columns(path):
 # ---- rows as text
 def leaf(a, i):
     t = a.type
+    if pa.types.is_dictionary(t): return leaf(a.dictionary_decode(), i)
     if pa.types.is_fixed_size_list(t):
         d = t.list_size
         at = (a.offset + i) * d
@@ -86,6 +87,9 @@ def leaves(t):
     return [((), t)]
 
 def describe(t):
+    if pa.types.is_dictionary(t):
+        bits, signed = t.index_type.bit_width, pa.types.is_signed_integer(t.index_type)
+        return {**describe(t.value_type), 'KeyBits': bits, 'MaxKeys': 1 << min(bits - signed, 31)}
     dims = []
     while pa.types.is_fixed_size_list(t): dims.append(t.list_size); t = t.value_type
     if dims: return {'Kind': 2, 'Bits': t.bit_width, 'Dims': dims}

@@ -1,0 +1,181 @@
+package datafile
+
+import (
+	"context"
+	"sort"
+)
+
+// How rows of lists of file version 2.0 are cut into parts: a page of a million lists may own gigabytes of items.
+const (
+	partBytes  = 16 << 20 // to aim for: what a part takes in memory, with the pages to read for it
+	levelBytes = 12       // that a list or item takes beside its value: levels, offset, validity
+)
+
+// part is a run of rows.
+type part struct {
+	from, to      uint64
+	bytes, weight int64
+}
+
+// plan cuts the rows of a column within lists into parts. Lists are read only where those of one page own too much for one part.
+func (l *Leaf) plan(ctx context.Context) error {
+	if len(l.lists) == 0 {
+		return nil
+	}
+	c := cutter{parts: []part{}}
+	for i := range l.lists {
+		c.columns = append(c.columns, extentOf(l.lists[i].pages, l.lists[i].starts, levelBytes))
+	}
+	values := l.r.columns[l.column]
+	c.columns = append(c.columns, extentOf(values, starts(values), levelBytes+l.t.Width()))
+	outer := &l.lists[0]
+	for i, p := range outer.pages {
+		if p.rows == 0 {
+			continue
+		}
+		from, to := []uint64{outer.starts[i], outer.owned[i]}, []uint64{outer.starts[i+1], outer.owned[i+1]}
+		for j := range l.lists[1:] {
+			first, last := l.lists[j+1].around(from[j+1], to[j+1])
+			from, to = append(from, first), append(to, last)
+		}
+		if c.weight(from, to) <= partBytes || p.rows == 1 {
+			c.add(from, to)
+			continue
+		}
+		at, err := l.positions(ctx, i)
+		if err != nil {
+			return err
+		}
+		c.cut(at)
+	}
+	l.parts = c.parts
+	return nil
+}
+
+// around gives the items of all pages that hold some of the lists [from, to).
+func (l *level) around(from, to uint64) (first, last uint64) {
+	if from == to {
+		return 0, 0
+	}
+	return l.owned[pageOf(l.starts, from)], l.owned[pageOf(l.starts, to-1)+1]
+}
+
+// positions gives for one page of the outermost lists where each begins, and at last where they end: in their own column, in each
+// one of lists within them, and in that of the values.
+func (l *Leaf) positions(ctx context.Context, index int) ([][]uint64, error) {
+	outer := &l.lists[0]
+	rows := make([]uint64, outer.pages[index].rows+1) // its lists have bytes: they weigh too much
+	for i := range rows {
+		rows[i] = outer.starts[index] + uint64(i)
+	}
+	at := [][]uint64{rows}
+	for i := range l.lists {
+		w := walker{r: l.r, level: &l.lists[i]}
+		items := make([]uint64, len(rows))
+		for j, position := range at[i] {
+			var err error
+			if items[j], err = w.begin(ctx, position); err != nil {
+				return nil, err
+			}
+		}
+		at = append(at, items)
+	}
+	return at, nil
+}
+
+// extent is where the pages of a column are.
+type extent struct {
+	starts []uint64
+	bytes  []int64 // for each page what those before it have, and at last what all have
+	each   int64   // bytes that a value takes in memory
+}
+
+func extentOf(pages []page, starts []uint64, each int) extent {
+	e := extent{starts: starts, bytes: []int64{0}, each: int64(each)}
+	for i, p := range pages {
+		e.bytes = append(e.bytes, e.bytes[i]+p.bytes())
+	}
+	return e
+}
+
+func starts(pages []page) []uint64 {
+	out := []uint64{0}
+	for i, p := range pages {
+		out = append(out, out[i]+uint64(p.rows))
+	}
+	return out
+}
+
+// pageOf is the page that holds a position; the last one, if there are several that begin there.
+func pageOf(starts []uint64, position uint64) int {
+	return sort.Search(len(starts), func(i int) bool { return starts[i] > position }) - 1
+}
+
+// pages are the bytes of the pages that hold values [from, to).
+func (e *extent) pages(from, to uint64) int64 {
+	if from == to {
+		return 0
+	}
+	return e.bytes[pageOf(e.starts, to-1)+1] - e.bytes[pageOf(e.starts, from)]
+}
+
+// cutter makes parts.
+type cutter struct {
+	columns []extent // of lists, outermost first, and of values
+	parts   []part
+}
+
+// pages are the bytes of the pages that hold what lies between two places in each column.
+func (c *cutter) pages(from, to []uint64) int64 {
+	var n int64
+	for i := range c.columns {
+		n += c.columns[i].pages(from[i], to[i])
+	}
+	return n
+}
+
+// weight is about what that takes in memory, with the pages that are read for it.
+func (c *cutter) weight(from, to []uint64) int64 {
+	n := c.pages(from, to)
+	for i := range c.columns {
+		n += int64(to[i]-from[i]) * c.columns[i].each
+	}
+	return n
+}
+
+func (c *cutter) add(from, to []uint64) {
+	c.parts = append(c.parts, part{from: from[0], to: to[0], bytes: c.pages(from, to), weight: c.weight(from, to)})
+}
+
+// cut makes parts of rows that begin at some places, at last where they end: as many rows as are not too much. The first page of
+// each column has to be read whatever the part, so it does not count: else a large page would be read again for every few rows.
+func (c *cutter) cut(at [][]uint64) {
+	row := func(i int) []uint64 {
+		var place []uint64
+		for _, column := range at {
+			place = append(place, column[i])
+		}
+		return place
+	}
+	rows := len(at[0]) - 1
+	end := row(rows)
+	for i := 0; i < rows; {
+		from := row(i)
+		first := row(i)
+		for k := range first {
+			first[k] = min(first[k]+1, end[k])
+		}
+		room := partBytes + c.pages(from, first)
+		to := row(i + 1)
+		j := i + 1
+		for ; j < rows; j++ {
+			next := row(j + 1)
+			if c.weight(from, next) > room {
+				break
+			}
+			to = next
+		}
+		c.add(from, to)
+		i = j
+	}
+}
