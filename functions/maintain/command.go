@@ -52,6 +52,12 @@ func (c command) run(args []string) int {
 	if cfg.Timeout > 0 {
 		j.deadline = time.Now().Add(cfg.Timeout)
 	}
+	if parsed.BreakLock != "" {
+		if err := j.breakLock(ctx, parsed.BreakLock); err != nil {
+			return c.complain(err)
+		}
+		return c.print("The lock is free.\n")
+	}
 	bar := newBar(c.stderr)
 	if !parsed.JSON && bar != nil {
 		j.progress = bar

@@ -74,8 +74,8 @@ func (j job) look(ctx context.Context, uri string, share time.Duration) []mainta
 	bounded, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
 	var targets []maintain.Target
-	for _, d := range places.Find(bounded, []string{uri}) {
-		targets = append(targets, maintain.Target{Key: d.Key, URI: d.URI, Settings: j.settings(), Open: d.Open})
+	for _, d := range places.Find(bounded, []string{uri}, places.OptionsOf(j.config)) {
+		targets = append(targets, maintain.Target{Key: d.Key, URI: d.URI, Settings: settings(j.config), Tune: j.tune, Open: d.Open})
 	}
 	if bounded.Err() != nil && ctx.Err() == nil && share >= leastPatience {
 		for i, t := range targets {
@@ -116,12 +116,18 @@ func lookTime(ctx context.Context) time.Duration {
 	return longestLook
 }
 
-func (j job) settings() maintain.Settings {
-	c := j.config
+// tune is the settings of one dataset, whose own configuration has a say.
+func (j job) tune(table map[string]string) (maintain.Settings, []string, error) {
+	c, notes, err := config.ForTable(j.config, table)
+	return settings(c), notes, err //nolint:wrapcheck // names setting, value and source
+}
+
+func settings(c config.Config) maintain.Settings {
 	s := maintain.Settings{
 		Grace: c.Grace, Keep: c.Keep, UnverifiedAge: c.UnverifiedAge, TargetRows: c.TargetRows, TargetBytes: c.TargetBytes,
 		DeletionsOver: c.DeletionsOver, IndexPolicy: c.IndexPolicy, Compact: c.Compact, Prune: c.Prune, DryRun: c.DryRun,
-		UntilDrained: c.UntilDrained, MemoryBytes: c.MemoryBytes / 2, Policy: map[string]maintain.PolicySetting{},
+		BeforeVersion: c.BeforeVersion, PinVersions: c.PinVersions, HasClones: c.HasClones, ErrorIfTagged: c.ErrorIfTagged,
+		DeleteRate: c.DeletesASecond, UntilDrained: c.UntilDrained, MemoryBytes: c.MemoryBytes / 2, Policy: map[string]maintain.PolicySetting{},
 	}
 	for name, setting := range c.Policy() {
 		s.Policy[name] = maintain.PolicySetting{Value: setting.Value, Source: string(setting.Source)}

@@ -28,20 +28,27 @@ func measure(ctx context.Context, cfg config.Config, environ []string) (reports 
 	}
 	seen := map[string]struct{}{}
 	for i, uri := range cfg.Datasets {
-		found, placeErr := measurePlace(ctx, uri, len(cfg.Datasets)-i, st.Ledger, seen)
+		found, placeErr := measurePlace(ctx, place{uri, len(cfg.Datasets) - i, places.OptionsOf(cfg)}, st.Ledger, seen)
 		reports = append(reports, found...)
 		err = errors.Join(err, placeErr)
 	}
 	return reports, err
 }
 
+// place is one to be measured.
+type place struct {
+	uri     string
+	left    int // places still to come, this one among them
+	options places.Options
+}
+
 // measurePlace measures the datasets of one place, within an even part of the time left for it and for those still to come. Looking
 // for them takes half of it at most.
-func measurePlace(ctx context.Context, uri string, left int, l state.Ledger, seen map[string]struct{}) (reports []report.Report, err error) {
-	ctx, cancel := share(ctx, left)
+func measurePlace(ctx context.Context, p place, l state.Ledger, seen map[string]struct{}) (reports []report.Report, err error) {
+	ctx, cancel := share(ctx, p.left)
 	defer cancel()
 	look, done := share(ctx, 2)
-	found := places.Find(look, []string{uri})
+	found := places.Find(look, []string{p.uri}, p.options)
 	done()
 	for i, d := range found {
 		if _, twice := seen[d.Key]; twice {

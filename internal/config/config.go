@@ -27,6 +27,11 @@ type Config struct {
 	AllowShortGrace bool
 	Keep            int
 	UnverifiedAge   time.Duration
+	BeforeVersion   uint64   // only versions below it may go; 0: any
+	PinVersions     []uint64 // versions that stay
+	HasClones       bool     // other datasets may name files of this one
+	ErrorIfTagged   bool     // refuse to prune where a tagged version would expire
+	DeletesASecond  int      // objects; 0: as many as the store takes
 	TargetRows      uint64
 	TargetBytes     int64 // 0: off
 	DeletionsOver   float64
@@ -40,6 +45,11 @@ type Config struct {
 	Table           string // empty: none
 	State           string // empty: StateFolder
 	LogLevel        slog.Level
+	Encryption      string // of objects that are written, as S3 names it; empty: as the bucket has it
+	KMSKey          string // empty: the bucket's
+	RequesterPays   bool
+	BucketOwner     string            // account that must own the bucket; empty: any
+	Checksums       string            // auto, supported or required
 	Sources         map[string]Source // by the key of the setting; each setting has one
 }
 
@@ -78,7 +88,7 @@ func defaults(function bool) Config {
 	}
 	c := Config{
 		Grace: DefaultGrace, Keep: DefaultKeep, UnverifiedAge: DefaultUnverifiedAge, TargetRows: DefaultTargetRows,
-		IndexPolicy: DefaultIndexPolicy, Compact: true, Prune: true, MemoryBytes: DefaultMemoryBytes, LogLevel: level,
+		IndexPolicy: DefaultIndexPolicy, Compact: true, Prune: true, MemoryBytes: DefaultMemoryBytes, LogLevel: level, Checksums: ChecksumsAuto,
 		Sources: map[string]Source{},
 	}
 	for _, s := range settings() {

@@ -13,6 +13,7 @@ const (
 	Default     Source = "default"
 	Function    Source = "function" // the function's own memory size or deadline
 	Environment Source = "environment"
+	Table       Source = "table configuration" // of the dataset itself
 	Event       Source = "event"
 	Flag        Source = "flag"
 )
@@ -45,7 +46,26 @@ func (e *Error) Error() string {
 
 // unknown is the error for a name that no setting has, among names that some have.
 func unknown(source Source, name string, names []string) *Error {
-	return &Error{Setting: name, Source: source, Nearest: nearest(name, names), Detail: "unknown setting"}
+	return &Error{Setting: name, Source: source, Nearest: nearestBehind(name, names), Detail: "unknown setting"}
+}
+
+// nearestBehind is nearest by what stands behind the prefix that names of a source share, which says nothing of likeness.
+func nearestBehind(name string, names []string) string {
+	for _, shared := range []string{prefix, tablePrefix} {
+		rest, ok := strings.CutPrefix(name, shared)
+		if !ok {
+			continue
+		}
+		short := make([]string, len(names))
+		for i, candidate := range names {
+			short[i] = strings.TrimPrefix(candidate, shared)
+		}
+		if best := nearest(rest, short); best != "" {
+			return shared + best
+		}
+		return ""
+	}
+	return nearest(name, names)
 }
 
 // nearest returns the name most like the given one, or nothing if none is near: at most a third of it may differ, where

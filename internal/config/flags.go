@@ -12,44 +12,56 @@ import (
 
 // Command is what a command line says.
 type Command struct {
-	Flags    map[string]string // settings given by flag, for Input
-	Datasets []string          // arguments that are no flags, for Input
-	Help     string            // the text to print, where it was asked for; then nothing else is to be done
-	Version  bool              // likewise
-	JSON     bool
-	EMF      bool   // maintain only
-	HTML     string // report only: the file to write
-	Inspect  string // report only: the one file to take apart
+	Flags     map[string]string // settings given by flag, for Input
+	Datasets  []string          // arguments that are no flags, for Input
+	Help      string            // the text to print, where it was asked for; then nothing else is to be done
+	Version   bool              // likewise
+	JSON      bool
+	EMF       bool   // maintain only
+	BreakLock string // maintain only: the token of the lock to break; then nothing else is to be done
+	HTML      string // report only: the file to write
+	Inspect   string // report only: the one file to take apart
 }
 
 // policyFlags are the settings that both commands have. All are texts: Resolve reads them, as it reads those of other sources.
 type policyFlags struct {
-	Grace           string `placeholder:"1h" help:"Keep a version this long after it was superseded."`
-	AllowShortGrace bool   `help:"Allow ages below 1h. Writers and readers slower than that lose what they work on."`
-	Keep            string `placeholder:"1" help:"Always keep the newest N versions."`
-	UnverifiedAge   string `placeholder:"7d" help:"Keep files that no version names this long."`
-	TargetRows      string `placeholder:"1048576" help:"Rows per fragment to aim for."`
-	TargetBytes     string `placeholder:"0" help:"Bytes per fragment to aim for, such as 256MiB; 0 is off."`
-	DeletionsOver   string `placeholder:"0" help:"Materialize deletions where their share is above this."`
-	IndexPolicy     string `placeholder:"auto" help:"What to do with fragments that an index covers: auto, leave, uncover, remap or defer."`
-	NoCompact       bool   `help:"Only prune."`
-	NoPrune         bool   `help:"Only compact."`
-	Timeout         string `placeholder:"none" help:"Time for the whole run, such as 10m."`
-	Memory          string `placeholder:"256MiB" help:"Memory to stay under."`
-	Table           string `placeholder:"NAME" help:"DynamoDB table for lock and ledger."`
-	State           string `placeholder:"DIR" help:"Folder for lock and ledger where there is no table; the user's state folder if not given."`
-	LogLevel        string `placeholder:"warn" help:"debug, info, warn or error."`
-	JSON            bool   `name:"json" help:"Print one JSON document and nothing else."`
-	Version         bool   `help:"Print the version."`
-	Help            bool   `short:"h" help:"Print this text."`
+	Grace            string `placeholder:"1h" help:"Keep a version this long after it was superseded."`
+	AllowShortGrace  bool   `help:"Allow ages below 1h. Writers and readers slower than that lose what they work on."`
+	Keep             string `placeholder:"1" help:"Always keep the newest N versions."`
+	UnverifiedAge    string `placeholder:"7d" help:"Keep files that no version names this long."`
+	BeforeVersion    string `placeholder:"0" help:"Only versions below this one may go; 0 is off."`
+	PinVersions      string `placeholder:"N,..." help:"Versions that stay, such as those that shallow clones were made of."`
+	HasClones        bool   `help:"Shallow clones may name any file: remove no data, deletion or index files."`
+	ErrorIfTagged    bool   `help:"Refuse to prune where a tagged version would expire otherwise."`
+	DeletesPerSecond string `name:"deletes-per-second" placeholder:"0" help:"Objects to remove in a second at most; 0 is no limit of ours."`
+	TargetRows       string `placeholder:"1048576" help:"Rows per fragment to aim for."`
+	TargetBytes      string `placeholder:"0" help:"Bytes per fragment to aim for, such as 256MiB; 0 is off."`
+	DeletionsOver    string `placeholder:"0" help:"Materialize deletions where their share is above this."`
+	IndexPolicy      string `placeholder:"auto" help:"What to do with fragments that an index covers: auto, leave, uncover, remap or defer."`
+	NoCompact        bool   `help:"Only prune."`
+	NoPrune          bool   `help:"Only compact."`
+	Timeout          string `placeholder:"none" help:"Time for the whole run, such as 10m."`
+	Memory           string `placeholder:"256MiB" help:"Memory to stay under."`
+	Table            string `placeholder:"NAME" help:"DynamoDB table for lock and ledger."`
+	State            string `placeholder:"DIR" help:"Folder for lock and ledger where there is no table; the user's state folder if not given."`
+	LogLevel         string `placeholder:"warn" help:"debug, info, warn or error."`
+	Encryption       string `placeholder:"MODE" help:"Ask for this encryption when writing to S3: AES256, aws:kms or aws:kms:dsse."`
+	KMSKey           string `name:"kms-key" placeholder:"KEY" help:"KMS key for it."`
+	RequesterPays    bool   `help:"Pay for requests to a bucket of another's."`
+	BucketOwner      string `placeholder:"ACCOUNT" help:"Account that must own the bucket."`
+	Checksums        string `placeholder:"auto" help:"Checksums on requests to S3: auto, supported or required (what other makers' stores may need)."`
+	JSON             bool   `name:"json" help:"Print one JSON document and nothing else."`
+	Version          bool   `help:"Print the version."`
+	Help             bool   `short:"h" help:"Print this text."`
 }
 
 type maintainFlags struct {
 	URIs []string `arg:"" optional:"" name:"uri" help:"Datasets (s3://bucket/name.lance or a folder), or folders of *.lance datasets."`
 	policyFlags
-	DryRun bool   `help:"Plan and print; write nothing at all."`
-	Until  string `placeholder:"once" help:"once, or drained: repeat until no backlog is left."`
-	EMF    bool   `name:"emf" help:"Write metrics to standard error."`
+	DryRun    bool   `help:"Plan and print; write nothing at all."`
+	Until     string `placeholder:"once" help:"once, or drained: repeat until no backlog is left."`
+	BreakLock string `placeholder:"TOKEN" help:"Free the lock of the one dataset named, if it still has this token, and do nothing else."`
+	EMF       bool   `name:"emf" help:"Write metrics to standard error."`
 }
 
 type reportFlags struct {
@@ -84,6 +96,7 @@ func ParseMaintain(args []string) (Command, error) {
 		return Command{}, err
 	}
 	c.Datasets, c.JSON, c.Version, c.EMF = flags.URIs, flags.JSON, flags.Version, flags.EMF
+	c.BreakLock = flags.BreakLock
 	return c, nil
 }
 

@@ -174,6 +174,9 @@ func (r *resolver) check(function bool) error {
 				"to go below, run it by hand with --allow-short-grace (event key %s)", FormatDuration(ShortestGrace), keyAllowShortGrace))
 		}
 	}
+	if c.KMSKey != "" && !strings.HasPrefix(c.Encryption, "aws:kms") {
+		return r.wrong(keyKMSKey, "needs --encryption aws:kms or aws:kms:dsse beside it")
+	}
 	if !c.Compact && !c.Prune {
 		return r.wrong(keyPrune, "nothing is left to do: compact and prune are both off")
 	}

@@ -46,9 +46,9 @@ func TestDefaults(t *testing.T) {
 	c.Sources = nil
 	require.Equal(t, config.Config{
 		Datasets: []string{"s3://bucket/t.lance"}, Grace: time.Hour, Keep: 1, UnverifiedAge: 168 * time.Hour, TargetRows: 1048576,
-		IndexPolicy: "auto", Compact: true, Prune: true, MemoryBytes: 256 << 20, LogLevel: slog.LevelWarn,
+		IndexPolicy: "auto", Compact: true, Prune: true, MemoryBytes: 256 << 20, LogLevel: slog.LevelWarn, Checksums: "auto",
 	}, c)
-	require.Len(t, sources, 18)
+	require.Len(t, sources, 28)
 	for key, source := range sources {
 		if key != "datasets" {
 			require.Equal(t, config.Default, source, key)
@@ -79,35 +79,49 @@ func TestEverySettingFromEverySource(t *testing.T) {
 		"LANCEKEEPER_UNVERIFIED_AGE=2d", "LANCEKEEPER_TARGET_ROWS=1000", "LANCEKEEPER_TARGET_BYTES=64MiB",
 		"LANCEKEEPER_DELETIONS_OVER=0.1", "LANCEKEEPER_INDEX_POLICY=leave", "LANCEKEEPER_COMPACT=false", "LANCEKEEPER_PRUNE=true",
 		"LANCEKEEPER_TABLE=keeper", "LANCEKEEPER_STATE=/state", "LANCEKEEPER_LOG_LEVEL=debug",
+		"LANCEKEEPER_BEFORE_VERSION=9", "LANCEKEEPER_PIN_VERSIONS=3,17", "LANCEKEEPER_HAS_CLONES=true", "LANCEKEEPER_ERROR_IF_TAGGED=true",
+		"LANCEKEEPER_DELETES_PER_SECOND=500", "LANCEKEEPER_ENCRYPTION=aws:kms", "LANCEKEEPER_KMS_KEY=alias/mine", "LANCEKEEPER_REQUESTER_PAYS=true",
+		"LANCEKEEPER_BUCKET_OWNER=123456789012", "LANCEKEEPER_CHECKSUMS=required",
 	}})
 	require.NoError(t, err)
 	require.Equal(t, map[string]config.Resolved{
-		"datasets":        {Value: "s3://b/one,s3://b/two,s3://b/three", Source: config.Environment},
-		"grace":           {Value: "1d12h", Source: config.Environment},
-		"allowShortGrace": {Value: "false", Source: config.Default},
-		"keep":            {Value: "3", Source: config.Environment},
-		"unverifiedAge":   {Value: "2d", Source: config.Environment},
-		"targetRows":      {Value: "1000", Source: config.Environment},
-		"targetBytes":     {Value: "64MiB", Source: config.Environment},
-		"deletionsOver":   {Value: "0.1", Source: config.Environment},
-		"indexPolicy":     {Value: "leave", Source: config.Environment},
-		"compact":         {Value: "false", Source: config.Environment},
-		"prune":           {Value: "true", Source: config.Environment},
-		"dryRun":          {Value: "false", Source: config.Default},
-		"until":           {Value: "once", Source: config.Default},
-		"timeoutSeconds":  {Value: "none", Source: config.Default},
-		"memory":          {Value: "256MiB", Source: config.Default},
-		"table":           {Value: "keeper", Source: config.Environment},
-		"state":           {Value: "/state", Source: config.Environment},
-		"logLevel":        {Value: "debug", Source: config.Environment},
+		"datasets":         {Value: "s3://b/one,s3://b/two,s3://b/three", Source: config.Environment},
+		"grace":            {Value: "1d12h", Source: config.Environment},
+		"allowShortGrace":  {Value: "false", Source: config.Default},
+		"keep":             {Value: "3", Source: config.Environment},
+		"unverifiedAge":    {Value: "2d", Source: config.Environment},
+		"beforeVersion":    {Value: "9", Source: config.Environment},
+		"pinVersions":      {Value: "3,17", Source: config.Environment},
+		"hasClones":        {Value: "true", Source: config.Environment},
+		"errorIfTagged":    {Value: "true", Source: config.Environment},
+		"deletesPerSecond": {Value: "500", Source: config.Environment},
+		"encryption":       {Value: "aws:kms", Source: config.Environment},
+		"kmsKey":           {Value: "alias/mine", Source: config.Environment},
+		"requesterPays":    {Value: "true", Source: config.Environment},
+		"bucketOwner":      {Value: "123456789012", Source: config.Environment},
+		"checksums":        {Value: "required", Source: config.Environment},
+		"targetRows":       {Value: "1000", Source: config.Environment},
+		"targetBytes":      {Value: "64MiB", Source: config.Environment},
+		"deletionsOver":    {Value: "0.1", Source: config.Environment},
+		"indexPolicy":      {Value: "leave", Source: config.Environment},
+		"compact":          {Value: "false", Source: config.Environment},
+		"prune":            {Value: "true", Source: config.Environment},
+		"dryRun":           {Value: "false", Source: config.Default},
+		"until":            {Value: "once", Source: config.Default},
+		"timeoutSeconds":   {Value: "none", Source: config.Default},
+		"memory":           {Value: "256MiB", Source: config.Default},
+		"table":            {Value: "keeper", Source: config.Environment},
+		"state":            {Value: "/state", Source: config.Environment},
+		"logLevel":         {Value: "debug", Source: config.Environment},
 	}, fromEnvironment.Effective())
 
 	fromEvent, err := config.Resolve(config.Input{Event: []byte(`{"datasets":["s3://b/one","s3://b/two"],"grace":"5m",
-		"allowShortGrace":true,"keep":2,"unverifiedAge":"3d","targetRows":2000,"targetBytes":1048576,"deletionsOver":1e-1,
+		"allowShortGrace":true,"keep":2,"unverifiedAge":"3d","beforeVersion":8,"pinVersions":"4","hasClones":true,"errorIfTagged":true,"deletesPerSecond":7,"targetRows":2000,"targetBytes":1048576,"deletionsOver":1e-1,
 		"indexPolicy":"defer","compact":true,"prune":"false","dryRun":true,"until":"drained","timeoutSeconds":90.5}`)})
 	require.NoError(t, err)
 	fromFlags, err := config.Resolve(config.Input{Datasets: []string{"s3://b/one", "s3://b/two"}, Flags: map[string]string{
 		"grace": "5m", "allowShortGrace": "true", "keep": "2", "unverifiedAge": "3d", "targetRows": "2000",
+		"beforeVersion": "8", "pinVersions": "4", "hasClones": "true", "errorIfTagged": "true", "deletesPerSecond": "7",
 		"targetBytes": "1MiB", "deletionsOver": "0.1", "indexPolicy": "defer", "compact": "true", "prune": "false", "dryRun": "true",
 		"until": "drained", "timeoutSeconds": "1m30.5s",
 	}})
@@ -118,7 +132,7 @@ func TestEverySettingFromEverySource(t *testing.T) {
 			require.Equal(t, config.Flag, fromFlags.Sources[key])
 		}
 	}
-	require.Len(t, slices.DeleteFunc(slices.Collect(maps.Values(fromEvent.Sources)), func(s config.Source) bool { return s == config.Default }), 14)
+	require.Len(t, slices.DeleteFunc(slices.Collect(maps.Values(fromEvent.Sources)), func(s config.Source) bool { return s == config.Default }), 19)
 	fromEvent.Sources, fromFlags.Sources = nil, nil
 	require.Equal(t, fromFlags, fromEvent)
 	require.Equal(t, 90500*time.Millisecond, fromEvent.Timeout)
@@ -157,7 +171,8 @@ func TestPolicyIsWhatChangesADataset(t *testing.T) {
 	require.NoError(t, err)
 	policy := c.Policy()
 	require.Equal(t, []string{
-		"allowShortGrace", "compact", "deletionsOver", "grace", "indexPolicy", "keep", "prune", "targetBytes", "targetRows", "unverifiedAge",
+		"allowShortGrace", "beforeVersion", "compact", "deletesPerSecond", "deletionsOver", "errorIfTagged", "grace", "hasClones", "indexPolicy",
+		"keep", "pinVersions", "prune", "targetBytes", "targetRows", "unverifiedAge",
 	}, slices.Sorted(maps.Keys(policy)))
 	require.Equal(t, config.Resolved{Value: "1d", Source: config.Flag}, policy["grace"])
 	require.Equal(t, config.Resolved{Value: "7d", Source: config.Default}, policy["unverifiedAge"])

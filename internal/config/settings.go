@@ -18,6 +18,11 @@ const (
 	keyAllowShortGrace = "allowShortGrace"
 	keyKeep            = "keep"
 	keyUnverifiedAge   = "unverifiedAge"
+	keyBeforeVersion   = "beforeVersion"
+	keyPinVersions     = "pinVersions"
+	keyHasClones       = "hasClones"
+	keyErrorIfTagged   = "errorIfTagged"
+	keyDeletesASecond  = "deletesPerSecond"
 	keyTargetRows      = "targetRows"
 	keyTargetBytes     = "targetBytes"
 	keyDeletionsOver   = "deletionsOver"
@@ -31,6 +36,11 @@ const (
 	keyTable           = "table"
 	keyState           = "state"
 	keyLogLevel        = "logLevel"
+	keyEncryption      = "encryption"
+	keyKMSKey          = "kmsKey"
+	keyRequesterPays   = "requesterPays"
+	keyBucketOwner     = "bucketOwner"
+	keyChecksums       = "checksums"
 )
 
 const (
@@ -56,7 +66,7 @@ type setting struct {
 
 // settings is the table. Ranges are checked here, what depends on two settings in check.
 func settings() []setting {
-	return slices.Concat(retention(), compaction(), running(), surroundings())
+	return slices.Concat(retention(), exceptions(), compaction(), running(), surroundings(), buckets())
 }
 
 func retention() []setting {
@@ -89,6 +99,56 @@ func retention() []setting {
 			key: keyUnverifiedAge, flag: "--unverified-age", environment: "LANCEKEEPER_UNVERIFIED_AGE", event: true, policy: true,
 			parse: func(c *Config, text string) error { return parseAge(&c.UnverifiedAge, text) },
 			show:  func(c Config) string { return FormatDuration(c.UnverifiedAge) },
+		},
+	}
+}
+
+// exceptions narrow what retention lets go.
+func exceptions() []setting {
+	return []setting{
+		{
+			key: keyBeforeVersion, flag: "--before-version", environment: "LANCEKEEPER_BEFORE_VERSION", event: true, policy: true,
+			parse: func(c *Config, text string) (err error) {
+				c.BeforeVersion, err = parseWhole(text, 0, math.MaxInt64)
+				return err
+			},
+			show: func(c Config) string { return strconv.FormatUint(c.BeforeVersion, 10) },
+		},
+		{
+			key: keyPinVersions, flag: "--pin-versions", environment: "LANCEKEEPER_PIN_VERSIONS", event: true, policy: true,
+			parse: func(c *Config, text string) error {
+				c.PinVersions = nil
+				for part := range strings.SplitSeq(text, ",") {
+					n, err := parseWhole(strings.TrimSpace(part), 1, math.MaxInt64)
+					if err != nil {
+						return fmt.Errorf("version %q: %w", part, err)
+					}
+					c.PinVersions = append(c.PinVersions, n)
+				}
+				return nil
+			},
+			show: func(c Config) string {
+				return strings.Trim(strings.ReplaceAll(fmt.Sprint(c.PinVersions), " ", ","), "[]")
+			},
+		},
+		{
+			key: keyHasClones, flag: "--has-clones", environment: "LANCEKEEPER_HAS_CLONES", event: true, policy: true,
+			parse: func(c *Config, text string) error { return parseBool(&c.HasClones, text) },
+			show:  func(c Config) string { return strconv.FormatBool(c.HasClones) },
+		},
+		{
+			key: keyErrorIfTagged, flag: "--error-if-tagged", environment: "LANCEKEEPER_ERROR_IF_TAGGED", event: true, policy: true,
+			parse: func(c *Config, text string) error { return parseBool(&c.ErrorIfTagged, text) },
+			show:  func(c Config) string { return strconv.FormatBool(c.ErrorIfTagged) },
+		},
+		{
+			key: keyDeletesASecond, flag: "--deletes-per-second", environment: "LANCEKEEPER_DELETES_PER_SECOND", event: true, policy: true,
+			parse: func(c *Config, text string) error {
+				n, err := parseWhole(text, 0, 1_000_000)
+				c.DeletesASecond = int(n) //nolint:gosec // bounded
+				return err
+			},
+			show: func(c Config) string { return strconv.Itoa(c.DeletesASecond) },
 		},
 	}
 }
@@ -217,6 +277,66 @@ func surroundings() []setting {
 		},
 	}
 }
+
+// buckets are settings of S3 that a bucket's owner or another maker's store may ask for.
+func buckets() []setting {
+	return []setting{
+		{
+			key: keyEncryption, flag: "--encryption", environment: "LANCEKEEPER_ENCRYPTION",
+			parse: func(c *Config, text string) error {
+				return parseChoice(&c.Encryption, text, "AES256", "aws:kms", "aws:kms:dsse")
+			},
+			show: func(c Config) string { return c.Encryption },
+		},
+		{
+			key: keyKMSKey, flag: "--kms-key", environment: "LANCEKEEPER_KMS_KEY",
+			parse: func(c *Config, text string) error {
+				if !kmsKey.MatchString(text) {
+					return errors.New("must be the id, the alias or the ARN of a KMS key")
+				}
+				c.KMSKey = text
+				return nil
+			},
+			show: func(c Config) string { return c.KMSKey },
+		},
+		{
+			key: keyRequesterPays, flag: "--requester-pays", environment: "LANCEKEEPER_REQUESTER_PAYS",
+			parse: func(c *Config, text string) error { return parseBool(&c.RequesterPays, text) },
+			show:  func(c Config) string { return strconv.FormatBool(c.RequesterPays) },
+		},
+		{
+			key: keyBucketOwner, flag: "--bucket-owner", environment: "LANCEKEEPER_BUCKET_OWNER",
+			parse: func(c *Config, text string) error {
+				if !account.MatchString(text) {
+					return errors.New("must be an account number of 12 digits")
+				}
+				c.BucketOwner = text
+				return nil
+			},
+			show: func(c Config) string { return c.BucketOwner },
+		},
+		{
+			key: keyChecksums, flag: "--checksums", environment: "LANCEKEEPER_CHECKSUMS",
+			parse: func(c *Config, text string) error {
+				return parseChoice(&c.Checksums, text, ChecksumsAuto, ChecksumsSupported, ChecksumsRequired)
+			},
+			show: func(c Config) string { return c.Checksums },
+		},
+	}
+}
+
+// When requests to S3 carry checksums: wherever the SDK can; where the request demands one; or the first on AWS and the second
+// where an endpoint is set, since other makers' stores may refuse them.
+const (
+	ChecksumsAuto      = "auto"
+	ChecksumsSupported = "supported"
+	ChecksumsRequired  = "required"
+)
+
+var (
+	kmsKey  = regexp.MustCompile(`^[A-Za-z0-9:/_-]{1,512}$`)
+	account = regexp.MustCompile(`^[0-9]{12}$`)
+)
 
 var tableName = regexp.MustCompile(`^([A-Za-z0-9_.-]{3,255}|arn:[A-Za-z0-9_.:/-]+)$`)
 

@@ -172,7 +172,7 @@ func (h *dynamoHolding) heldBy(item map[string]types.AttributeValue) *HeldError 
 		held.Token = ownerToken + held.Owner
 	}
 	if held.Until.IsZero() {
-		held.Advice = fmt.Sprintf("it has no end of its own: if that owner is gone, break it with --break-lock '%s'", held.Token)
+		held.Advice = fmt.Sprintf("it has no end of its own: if that owner is gone, break it: maintain --table %s --break-lock '%s' %s", h.locker.o.Table, held.Token, h.dataset)
 	}
 	return held
 }

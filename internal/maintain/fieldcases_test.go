@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"lancekeeper/internal/config"
 	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/lancetest"
@@ -751,6 +752,68 @@ func TestE9BadExpiredVersions(t *testing.T) {
 	}
 }
 
+// G3: nothing in a dataset tells of the shallow clones that name its files. A setting does: then no file that a clone may name
+// goes, whatever its age, and versions may be held by number.
+func TestG3Clones(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "upserts-2.2", 30*day)
+	var files []string
+	for _, key := range b.store.Keys() {
+		if strings.HasPrefix(key, "data/") || strings.HasPrefix(key, "_deletions/") {
+			files = append(files, key)
+		}
+	}
+	b.settings.HasClones, b.settings.PinVersions = true, []uint64{3}
+	r := b.good()
+	require.Subset(t, b.store.Keys(), files)
+	require.Equal(t, []uint64{3, r.After.Version}, b.numbers())
+	require.Equal(t, "pinned by the settings", r.Pruning.Kept[0].Reason)
+	require.True(t, slices.ContainsFunc(r.Pruning.Left, func(l maintain.LeftFiles) bool { return strings.Contains(l.Reason, "clone") && l.Files > 0 }))
+	lancetest.Whole(t, b.store)
+
+	b.settings.HasClones, b.settings.PinVersions = false, nil
+	b.good()
+	require.Empty(t, lancetest.Dead(t, b.store))
+}
+
+// G1: a tag on a branch that is gone holds nothing of main, fails nothing, and is not ours to delete.
+func TestG1DanglingTag(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "upserts-2.2", 30*day)
+	require.NoError(t, b.store.Put(t.Context(), "_refs/tags/old.json", []byte(`{"branch":"dev","version":1,"manifestSize":1}`)))
+	r := b.good()
+	require.Equal(t, []uint64{r.After.Version}, b.numbers())
+	require.Contains(t, b.store.Keys(), "_refs/tags/old.json")
+}
+
+// B10, N2: a dataset's own configuration has a say in its upkeep; what is wrong with it stops that dataset, and nothing goes.
+func TestN2OwnPolicy(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "upserts-2.2", 30*day)
+	var seen map[string]string
+	var wrong error
+	b.tune = func(table map[string]string) (maintain.Settings, []string, error) {
+		seen = table
+		s := b.settings
+		s.Keep, s.Policy = 5, map[string]maintain.PolicySetting{"keep": {Value: "5", Source: "table configuration"}}
+		return s, []string{"official writers clean up too"}, wrong
+	}
+	lancetest.Rewrite(t, b.store, b.latest(), func(m *manifest.Manifest) { m.Config = map[string]string{"lancekeeper.keep": "5"} })
+	wrong = &config.Error{Setting: "lancekeeper.keep", Source: config.Table, Detail: "wrong"}
+	before := contents(t, b.store)
+	r := b.pass()
+	require.Equal(t, maintain.Failed, r.Outcome)
+	require.Equal(t, "config", r.Error.Class)
+	require.Equal(t, before, contents(t, b.store))
+
+	wrong = nil
+	r = b.good()
+	require.Equal(t, map[string]string{"lancekeeper.keep": "5"}, seen)
+	require.Len(t, b.numbers(), 5)
+	require.Equal(t, "table configuration", r.Policy["keep"].Source)
+	require.Equal(t, []maintain.Finding{{Kind: "policy", Detail: "official writers clean up too"}}, r.Findings)
+}
+
 // I1, I3, I5: a function that died left a lock that others could only take after watching it for a whole lease, or that never
 // expired at all because its end was never written.
 func TestI1LeaseOfADeadHolder(t *testing.T) {
@@ -846,7 +909,7 @@ func TestI4LockWithoutAnEnd(t *testing.T) {
 		r := b.pass()
 		require.Equal(t, maintain.Skipped, r.Outcome)
 		require.Contains(t, r.Reason, "locked by somebody")
-		require.Contains(t, r.Reason, "--break-lock 't1'")
+		require.Contains(t, r.Reason, "--table locks --break-lock 't1' table")
 		require.Equal(t, n, b.entry().ConsecutiveSkips)
 		require.Equal(t, "somebody", b.entry().LastSkip.Holder)
 	}

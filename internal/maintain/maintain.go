@@ -17,6 +17,11 @@ type Settings struct {
 	Grace         time.Duration // keep a version this long after it was superseded
 	Keep          int           // always keep the newest N versions
 	UnverifiedAge time.Duration // keep files that no version names this long
+	BeforeVersion uint64        // only versions below it may go; 0: any
+	PinVersions   []uint64      // versions that stay
+	HasClones     bool          // other datasets may name files of this one
+	ErrorIfTagged bool          // do not prune where a tagged version would expire
+	DeleteRate    int           // objects a second; 0: no limit
 	TargetRows    uint64        // rows per fragment to aim for
 	TargetBytes   int64         // bytes per fragment to aim for; 0 is off
 	DeletionsOver float64       // materialize deletions where their share is above this
@@ -34,7 +39,9 @@ type Target struct {
 	Key      string // canonical name: two spellings of one place have one key; used for lock and ledger
 	URI      string // as people know it; used in results and metrics
 	Settings Settings
-	Open     func(ctx context.Context) (objstore.Store, error)
+	// Tune returns the settings as the dataset's own configuration changes them, with notes for its owner; nil: it changes nothing.
+	Tune func(table map[string]string) (s Settings, notes []string, err error)
+	Open func(ctx context.Context) (objstore.Store, error)
 }
 
 // Locker gives the lease on a dataset; lock.DynamoLocker and lock.FileLocker are the real ones.

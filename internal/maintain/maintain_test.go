@@ -39,6 +39,7 @@ type bench struct {
 	deadline time.Duration // of a run; 0: none
 	next     int64         // the last id that append gave to a row
 
+	tune  func(table map[string]string) (maintain.Settings, []string, error)
 	table *manifeststoretest.Table // of an external manifest store; nil: there is none
 }
 
@@ -144,7 +145,7 @@ func (b *bench) keeper() *maintain.Keeper {
 }
 
 func (b *bench) target() maintain.Target {
-	return maintain.Target{Key: "table", URI: b.store.URI(), Settings: b.settings, Open: b.open}
+	return maintain.Target{Key: "table", URI: b.store.URI(), Settings: b.settings, Tune: b.tune, Open: b.open}
 }
 
 // pass runs one pass.

@@ -11,6 +11,7 @@ import (
 	"lancekeeper/internal/ledger"
 	"lancekeeper/internal/lock"
 	"lancekeeper/internal/objstore"
+	"lancekeeper/internal/prune"
 )
 
 // Classes of failure in the result document and the ledger.
@@ -46,6 +47,7 @@ func judge(err error) (Outcome, *Fault) {
 func classOf(err error) string {
 	var mismatch *compact.MismatchError
 	var setting *config.Error
+	var tagged *prune.TaggedError
 	switch {
 	case errors.As(err, &mismatch):
 		return classMismatch
@@ -57,7 +59,7 @@ func classOf(err error) string {
 		return classDenied
 	case errors.Is(err, objstore.ErrThrottled):
 		return classThrottled
-	case errors.As(err, &setting):
+	case errors.As(err, &setting), errors.As(err, &tagged):
 		return classConfig
 	default:
 		return classOther

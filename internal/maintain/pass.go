@@ -16,6 +16,7 @@ import (
 	"lancekeeper/internal/lock"
 	"lancekeeper/internal/objstore"
 	"lancekeeper/internal/objstore/meterstore"
+	"lancekeeper/internal/objstore/ratestore"
 )
 
 // pass is one pass on one dataset, from lock to release. Only the goroutine of run touches it, but for the fields of mu.
@@ -163,6 +164,24 @@ func (p *pass) open(ctx context.Context) error {
 	if branch := p.manifest.GetBranch(); branch != "" {
 		// Its tags and its own branches are recorded in the dataset's root, which is not ours to see from here.
 		return lance.Unsupported("place", fmt.Sprintf("branch %q of a dataset", branch), p.target.URI)
+	}
+	return p.tune()
+}
+
+// tune takes in what the dataset's own configuration says of its upkeep.
+func (p *pass) tune() error {
+	if p.target.Tune != nil {
+		s, notes, err := p.target.Tune(p.manifest.GetConfig())
+		if err != nil {
+			return fmt.Errorf("read the configuration of %s: %w", p.target.URI, err)
+		}
+		for _, note := range notes {
+			p.find("policy", note)
+		}
+		p.target.Settings, p.res.Policy = s, s.Policy
+	}
+	if rate := p.target.Settings.DeleteRate; rate > 0 {
+		p.store = ratestore.New(p.store, rate)
 	}
 	return nil
 }

@@ -69,7 +69,10 @@ func (p *pass) planPruning(ctx context.Context) (*prune.Plan, error) {
 	}
 	plan, err := prune.MakePlan(ctx, prune.Input{
 		Store: p.store, Now: now, Owed: p.entry.Sweep,
-		Policy: prune.Policy{Grace: s.Grace, Keep: s.Keep, UnverifiedAge: s.UnverifiedAge},
+		Policy: prune.Policy{
+			Grace: s.Grace, Keep: s.Keep, UnverifiedAge: s.UnverifiedAge, Before: s.BeforeVersion, Pinned: s.PinVersions,
+			Clones: s.HasClones, FailIfTagged: s.ErrorIfTagged,
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("plan the clean-up of %s: %w", p.target.URI, err)

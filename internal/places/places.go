@@ -24,13 +24,30 @@ type Dataset struct {
 	Open func(ctx context.Context) (objstore.Store, error)
 }
 
+// Options are what the stores of places need beside their address.
+type Options struct{ S3 s3store.Options }
+
+// OptionsOf are those that settings ask for.
+func OptionsOf(c config.Config) Options {
+	o := s3store.Options{
+		Encryption: s3store.Encryption(c.Encryption), KMSKeyID: c.KMSKey, RequesterPays: c.RequesterPays, BucketOwner: c.BucketOwner,
+	}
+	switch c.Checksums {
+	case config.ChecksumsSupported:
+		o.Checksums = s3store.ChecksumsSupported
+	case config.ChecksumsRequired:
+		o.Checksums = s3store.ChecksumsRequired
+	}
+	return Options{S3: o}
+}
+
 // Find opens every place and lists the datasets there. A place that can't be opened, or holds none, is a Dataset whose Open
 // fails, so that it is counted and named like any other failure.
-func Find(ctx context.Context, uris []string) []Dataset {
+func Find(ctx context.Context, uris []string, o Options) []Dataset {
 	var out []Dataset
 	seen := map[string]struct{}{}
 	for _, uri := range uris {
-		for _, d := range find(ctx, uri) {
+		for _, d := range find(ctx, uri, o) {
 			if _, twice := seen[d.Key]; !twice {
 				seen[d.Key] = struct{}{}
 				out = append(out, d)
@@ -40,7 +57,7 @@ func Find(ctx context.Context, uris []string) []Dataset {
 	return out
 }
 
-func find(ctx context.Context, uri string) []Dataset {
+func find(ctx context.Context, uri string, o Options) []Dataset {
 	broken := func(key string, err error) []Dataset {
 		return []Dataset{{Key: key, URI: uri, Open: func(context.Context) (objstore.Store, error) { return nil, err }}}
 	}
@@ -48,7 +65,7 @@ func find(ctx context.Context, uri string) []Dataset {
 	if err != nil {
 		return broken(uri, fmt.Errorf("%s: %w", uri, err))
 	}
-	store, err := open(ctx, place)
+	store, err := open(ctx, place, o)
 	if err != nil {
 		return broken(place.Key(), err)
 	}
@@ -99,12 +116,12 @@ func versioned(ctx context.Context, p config.Place, folder string, store objstor
 }
 
 // open returns the store of a place.
-func open(ctx context.Context, p config.Place) (objstore.Store, error) {
+func open(ctx context.Context, p config.Place, o Options) (objstore.Store, error) {
 	switch p.Kind {
 	case config.Local:
 		return filestore.Open(p.Path) //nolint:wrapcheck // names the folder
 	case config.S3, config.External:
-		return s3store.Open(ctx, p.Bucket, p.Path, s3store.Options{}) //nolint:wrapcheck // names the bucket
+		return s3store.Open(ctx, p.Bucket, p.Path, o.S3) //nolint:wrapcheck // names the bucket
 	}
 	return nil, lance.Unsupported("place", string(p.Kind), p.Key())
 }

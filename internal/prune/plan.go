@@ -161,7 +161,10 @@ func MakePlan(ctx context.Context, in Input) (*Plan, error) {
 	p.Oldest, p.Manifests = p.listed[0].Number, len(p.listed)
 	p.Latest = p.listed[len(p.listed)-1].Number
 	var retained []dataset.Version
-	p.Kept, retained, p.Expired = retention(p.listed, p.refs.Pinned(), in.Policy, p.now)
+	p.Kept, retained, p.Expired = retention(p.listed, in.Policy.pins(p.refs), in.Policy, p.now)
+	if err := in.Policy.tagged(p.listed, p.refs, p.now); err != nil {
+		return nil, err
+	}
 	// A version that came while the names were listed may name files in folders that had been listed by then.
 	newer := len(retained)
 	for newer > 0 && retained[newer-1].Number > before.Number {
@@ -353,6 +356,10 @@ func (p *Plan) divide(l *listing) {
 			leave(o, o.Key, "a manifest of a version that is not there yet: another commit protocol may be in use")
 			continue
 		}
+		if p.policy.Clones && cloned(class) {
+			leave(o, path.Dir(o.Key)+"/", "a clone of the dataset may need it")
+			continue
+		}
 		modified := o.Modified
 		if id, ok := dataset.IndexID(o.Key); ok {
 			modified = l.newest[id]
@@ -374,6 +381,11 @@ func (p *Plan) divide(l *listing) {
 		p.Left = append(p.Left, *x)
 	}
 	slices.SortFunc(p.Left, func(a, b Left) int { return strings.Compare(a.Path+a.Reason, b.Path+b.Reason) })
+}
+
+// cloned says whether a clone may name files of a class: it has manifests and transactions of its own.
+func cloned(class dataset.Class) bool {
+	return class == dataset.Data || class == dataset.Sidecar || class == dataset.DeletionFile || class == dataset.IndexFile
 }
 
 // group finds files that are named together, by their folder.

@@ -392,6 +392,59 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+// What narrows the policy further.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(p *prune.Policy)
+		kept   []uint64
+	}{
+		"before a version":                 {func(p *prune.Policy) { p.Before = 3 }, []uint64{3, 4, 5, 6}},
+		"before a version, and the newest": {func(p *prune.Policy) { p.Before, p.Keep = 5, 3 }, []uint64{4, 5, 6}},
+		"before the first":                 {func(p *prune.Policy) { p.Before = 1 }, []uint64{1, 2, 3, 4, 5, 6}},
+		"before one to come":               {func(p *prune.Policy) { p.Before = 99 }, []uint64{6}},
+		"pinned":                           {func(p *prune.Policy) { p.Pinned = []uint64{2, 4, 99} }, []uint64{2, 4, 6}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			for range 5 {
+				y.append(1)
+			}
+			c.change(&y.policy)
+			y.sweep()
+			require.Equal(t, c.kept, y.numbers())
+			lancetest.Whole(t, y.store)
+		})
+	}
+}
+
+// Where it is asked, a tagged version that would expire is an error before anything goes; one that stays anyway is none.
+func TestErrorIfTagged(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	for range 5 {
+		y.append(1)
+	}
+	lancetest.Tag(t, y.store, "mine", 3)
+	y.policy.FailIfTagged = true
+	before := y.store.Keys()
+	_, err := y.plan()
+	var tagged *prune.TaggedError
+	require.ErrorAs(t, err, &tagged)
+	require.Equal(t, uint64(3), tagged.Version)
+	require.ErrorContains(t, err, "tag mine")
+	require.Equal(t, before, y.store.Keys())
+
+	for _, harmless := range []func(){
+		func() { y.policy.Keep = 4 }, func() { y.policy.Keep, y.policy.Pinned = 1, []uint64{3} }, func() { y.policy.Pinned, y.policy.Before = nil, 3 },
+	} {
+		harmless()
+		_, err = y.plan()
+		require.NoError(t, err)
+	}
+}
+
 // Foreign things stay, and are counted by folder with the reason.
 func TestForeignThings(t *testing.T) {
 	t.Parallel()

@@ -37,12 +37,35 @@ const (
 	uploadParts   = 3                // of one object at once
 )
 
+// Encryption is how S3 encrypts what is written, in its own words.
+type Encryption = types.ServerSideEncryption
+
 // Options are what a bucket's policy may ask for.
 type Options struct {
-	Encryption    types.ServerSideEncryption // empty: the bucket's default
+	Encryption    Encryption // empty: the bucket's default
 	KMSKeyID      string
 	RequesterPays bool
 	BucketOwner   string // account that must own the bucket, else every request is denied; empty: any
+	Checksums     Checksums
+}
+
+// Checksums says when requests carry checksums and answers are checked by theirs.
+type Checksums int
+
+// Choices. By default wherever the SDK can on AWS, and only where the request demands it where an endpoint is set: other
+// makers' stores may refuse them.
+const (
+	ChecksumsDefault Checksums = iota
+	ChecksumsSupported
+	ChecksumsRequired
+)
+
+// checksums are the SDK's words for a choice.
+func checksums(choice Checksums, endpoint string) (aws.RequestChecksumCalculation, aws.ResponseChecksumValidation) {
+	if choice == ChecksumsSupported || choice == ChecksumsDefault && endpoint == "" {
+		return aws.RequestChecksumCalculationWhenSupported, aws.ResponseChecksumValidationWhenSupported
+	}
+	return aws.RequestChecksumCalculationWhenRequired, aws.ResponseChecksumValidationWhenRequired
 }
 
 // Store is an objstore.Store in a bucket. Make it with Open or New.
@@ -64,16 +87,18 @@ func Open(ctx context.Context, bucket, path string, o Options) (*Store, error) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
 		t.ResponseHeaderTimeout = answerTimeout
 	})
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRetryer(retryer),
-		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
-		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired))
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRetryer(retryer))
 	if err != nil {
 		return nil, fmt.Errorf("configure access to bucket %s: %w", bucket, err)
 	}
 	if cfg.Region == "" {
 		return nil, fmt.Errorf("configure access to bucket %s: no region is set (AWS_REGION)", bucket)
 	}
-	return New(s3.NewFromConfig(cfg, func(so *s3.Options) { so.UsePathStyle = so.UsePathStyle || pathStyle(endpoint(so)) }), bucket, path, o)
+	return New(s3.NewFromConfig(cfg, func(so *s3.Options) {
+		so.UsePathStyle = so.UsePathStyle || pathStyle(endpoint(so))
+		so.RequestChecksumCalculation, so.ResponseChecksumValidation = checksums(o.Checksums, endpoint(so))
+		so.DisableLogOutputChecksumValidationSkipped = true // parts of objects have none
+	}), bucket, path, o)
 }
 
 // New returns a store that uses the given client.
@@ -92,7 +117,7 @@ func New(client *s3.Client, bucket, path string, o Options) (*Store, error) {
 	}
 	s.uploads = transfermanager.New(client, func(to *transfermanager.Options) {
 		to.PartSizeBytes, to.Concurrency, to.FailTimeout = partBytes, uploadParts, answerTimeout
-		to.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		to.RequestChecksumCalculation = client.Options().RequestChecksumCalculation
 	})
 	return s, nil
 }

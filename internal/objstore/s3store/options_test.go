@@ -1,0 +1,60 @@
+package s3store_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lancekeeper/internal/objstore/s3store"
+)
+
+// headers are those of one put and one get, as a server sees them.
+func headers(t *testing.T, o s3store.Options) map[string]http.Header {
+	t.Helper()
+	var mu sync.Mutex
+	seen := map[string]http.Header{}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[r.Method] = r.Header.Clone()
+	}))
+	defer server.Close()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_S3": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+	} {
+		t.Setenv(name, value)
+	}
+	s, err := s3store.Open(t.Context(), "bucket", "db", o)
+	require.NoError(t, err)
+	require.NoError(t, s.PutIfAbsent(t.Context(), "x", []byte("1")))
+	_, _, err = s.Get(t.Context(), "x")
+	require.NoError(t, err)
+	mu.Lock()
+	defer mu.Unlock()
+	return seen
+}
+
+// K3: a bucket's policy may demand an encryption header, a key, a payer, and its owner's name, on every request.
+func TestWhatABucketAsksFor(t *testing.T) {
+	seen := headers(t, s3store.Options{Encryption: "aws:kms", KMSKeyID: "alias/mine", RequesterPays: true, BucketOwner: "123456789012"})
+	put, get := seen[http.MethodPut], seen[http.MethodGet]
+	require.Equal(t, "aws:kms", put.Get("X-Amz-Server-Side-Encryption"))
+	require.Equal(t, "alias/mine", put.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id"))
+	for _, h := range []http.Header{put, get} {
+		require.Equal(t, "requester", h.Get("X-Amz-Request-Payer"))
+		require.Equal(t, "123456789012", h.Get("X-Amz-Expected-Bucket-Owner"))
+	}
+	require.Empty(t, headers(t, s3store.Options{})[http.MethodPut].Get("X-Amz-Server-Side-Encryption"))
+}
+
+// K2: stores of other makers may refuse checksums; whoever runs one that takes them can ask for them.
+func TestChecksums(t *testing.T) {
+	for choice, want := range map[s3store.Checksums]bool{s3store.ChecksumsSupported: true, s3store.ChecksumsRequired: false, s3store.ChecksumsDefault: false} {
+		put := headers(t, s3store.Options{Checksums: choice})[http.MethodPut]
+		got := put.Get("X-Amz-Checksum-Crc32") != "" || put.Get("X-Amz-Trailer") != ""
+		require.Equal(t, want, got, "%d: %v", choice, put)
+	}
+}
