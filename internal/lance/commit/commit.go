@@ -196,7 +196,7 @@ func (c *committer) build(base *manifest.Manifest, now time.Time) (*manifest.Man
 			next = max(next, f.GetId()+1)
 		}
 	}
-	m := &manifest.Manifest{Manifest: proto.CloneOf(base.Manifest)}
+	m := &manifest.Manifest{Manifest: proto.CloneOf(base.Manifest), Dictionaries: base.Dictionaries}
 	kept, err := c.without(base)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package dataset_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,28 @@ func TestProofs(t *testing.T) {
 			require.Nil(t, proof.Manifest, "too large to be read for that")
 			require.True(t, proto.Equal(whole.Transaction, proof.Transaction), "%s version %d", name, v.Number)
 		}
+	}
+}
+
+// TestProofsBehindDictionaries: old engines keep some in front of the sections.
+func TestProofsBehindDictionaries(t *testing.T) {
+	t.Parallel()
+	store := lancetest.Load(t, "updates", time.Now, time.Hour)
+	v, _, err := dataset.Latest(t.Context(), store)
+	require.NoError(t, err)
+	whole, err := dataset.ReadManifest(t.Context(), store, v)
+	require.NoError(t, err)
+	for _, dictionaries := range []string{"abcdefg\x00", "\x05\x00\x00\x00small", strings.Repeat("some text", 10_000)} {
+		lancetest.Rewrite(t, store, v, func(m *manifest.Manifest) {
+			m.Fields[0].Dictionary = &lancepb.Dictionary{Offset: 3, Length: 1}
+			m.Dictionaries = []byte(dictionaries)
+			for i := range 3000 {
+				m.Fragments = append(m.Fragments, &lancepb.DataFragment{Id: uint64(1000 + i), Files: []*lancepb.DataFile{{Path: fmt.Sprintf("%060d.lance", i)}}})
+			}
+		})
+		proof, err := dataset.ReadProof(t.Context(), store, v)
+		require.NoError(t, err)
+		require.True(t, proto.Equal(whole.Transaction, proof.Transaction))
 	}
 }
 

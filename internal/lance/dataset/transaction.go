@@ -79,42 +79,50 @@ func ReadProof(ctx context.Context, store objstore.Store, v Version) (*Proof, er
 		}
 		return &Proof{Manifest: m, Transaction: m.Transaction}, nil
 	}
-	t, err := sectionBefore(ctx, store, v.Key, position)
+	t, known, err := sectionBefore(ctx, store, v.Key, position)
 	if err != nil {
 		return nil, err
+	}
+	if !known {
+		m, err := ReadManifest(ctx, store, v)
+		if err != nil {
+			return nil, err
+		}
+		return &Proof{Manifest: m, Transaction: m.Transaction}, nil
 	}
 	return &Proof{Transaction: t}, nil
 }
 
 // sectionBefore walks the length-prefixed sections in front of the manifest message. The first byte tells which one it is:
-// an index section begins with field 1 as bytes, a transaction with field 1 as a number or field 2.
-func sectionBefore(ctx context.Context, store objstore.Store, key string, end int64) (*lancepb.Transaction, error) {
+// an index section begins with field 1 as bytes, a transaction with field 1 as a number or field 2. known is false where something
+// else stands there: old engines keep dictionaries in front of the sections.
+func sectionBefore(ctx context.Context, store objstore.Store, key string, end int64) (t *lancepb.Transaction, known bool, err error) {
 	const indexSectionTag = 0x0a
 	for at := int64(0); at+5 <= end; {
 		head, err := store.GetRange(ctx, key, at, 5)
 		if err != nil {
-			return nil, fmt.Errorf("read manifest %s: %w", key, err)
+			return nil, false, fmt.Errorf("read manifest %s: %w", key, err)
 		}
 		length := int64(binary.LittleEndian.Uint32(head))
 		if length > end-at-4 {
-			return nil, lance.Corrupt(key, "section of %d bytes at %d reaches into the manifest message at %d", length, at, end)
+			return nil, false, nil
 		}
 		if head[4] == indexSectionTag {
 			at += 4 + length
 			continue
 		}
 		if length > proofSection {
-			return nil, nil //nolint:nilnil // too large to serve as proof
+			return nil, true, nil // too large to serve as proof
 		}
 		body, err := store.GetRange(ctx, key, at+4, length)
 		if err != nil {
-			return nil, fmt.Errorf("read manifest %s: %w", key, err)
+			return nil, false, fmt.Errorf("read manifest %s: %w", key, err)
 		}
-		var t lancepb.Transaction
-		if proto.Unmarshal(body, &t) != nil || t.GetUuid() == "" {
-			return nil, nil //nolint:nilerr,nilnil // something else stands there (a dictionary of a legacy file): no proof
+		t := &lancepb.Transaction{}
+		if proto.Unmarshal(body, t) != nil || t.GetUuid() == "" {
+			return nil, false, nil //nolint:nilerr // it is something else
 		}
-		return &t, nil
+		return t, true, nil
 	}
-	return nil, nil //nolint:nilnil // no transaction is inlined
+	return nil, true, nil // no transaction is inlined
 }

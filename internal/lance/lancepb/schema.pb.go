@@ -232,7 +232,7 @@ func (x *Schema) GetMetadata() map[string][]byte {
 	return nil
 }
 
-// Where a legacy (0.1) file keeps a dictionary.
+// Where a legacy (0.1) file keeps a dictionary, and where in their manifests old engines keep those of any file version.
 type Dictionary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Offset        int64                  `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`

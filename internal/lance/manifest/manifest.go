@@ -2,6 +2,7 @@
 package manifest
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"google.golang.org/protobuf/proto"
@@ -26,6 +27,10 @@ type Manifest struct {
 	*lancepb.Manifest
 	Indices     []*lancepb.IndexMetadata
 	Transaction *lancepb.Transaction // the inline copy; nil if there is none or it can't be decoded
+	// Dictionaries are the first bytes of the file where old engines keep the values of dictionary columns, whose fields give
+	// their positions (lance-core src/datatypes/schema.rs, up to 0.2x). Newer ones neither write nor read them, but with the
+	// fields and without the bytes the old ones can't open the table.
+	Dictionaries []byte
 }
 
 // Footer is the position of the manifest message's length prefix, from the last 16 bytes of the file.
@@ -61,6 +66,7 @@ func Decode(object string, data []byte) (*Manifest, error) {
 	if err := proto.Unmarshal(body, m.Manifest); err != nil {
 		return nil, lance.Corrupt(object, "manifest message: %v", err)
 	}
+	m.Dictionaries = dictionaries(data, uint64(position), m.Manifest)
 	if m.IndexSection != nil {
 		body, ok := section(data, m.GetIndexSection())
 		if !ok {
@@ -77,6 +83,22 @@ func Decode(object string, data []byte) (*Manifest, error) {
 	}
 	m.Transaction = inline(data, m.Manifest)
 	return m, nil
+}
+
+// dictionaries are the bytes in front of all sections, if a field says that a dictionary stands there.
+func dictionaries(data []byte, end uint64, m *lancepb.Manifest) []byte {
+	for _, section := range []*uint64{m.IndexSection, m.TransactionSection, m.TransactionSectionDeprecated} {
+		if section != nil {
+			end = min(end, *section)
+		}
+	}
+	for _, f := range m.GetFields() {
+		d := f.GetDictionary()
+		if d.GetLength() > 0 && d.GetOffset() >= 0 && uint64(d.GetOffset()) < end {
+			return bytes.Clone(data[:end])
+		}
+	}
+	return nil
 }
 
 // inline decodes the inline transaction. It must never make opening fail.
@@ -113,11 +135,11 @@ func section(data []byte, position uint64) ([]byte, bool) {
 	return data[start : start+length], true
 }
 
-// Encode lays out a manifest file: index section, inline transaction, message, footer. It sets the positions of the
+// Encode lays out a manifest file: dictionaries, index section, inline transaction, message, footer. It sets the positions of the
 // sections in the message (and clears those that it does not write), and is deterministic.
 func Encode(m *Manifest) ([]byte, error) {
 	options := proto.MarshalOptions{Deterministic: true}
-	var out []byte
+	out := bytes.Clone(m.Dictionaries) // they hold positions: they stay where they are
 	add := func(message proto.Message) (uint64, error) {
 		position := uint64(len(out))
 		body, err := options.Marshal(message)

@@ -3,6 +3,7 @@ package manifest_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,27 @@ func TestOfficialManifestsSurvive(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, again, once, "encoding is deterministic")
 	}
+}
+
+// TestDictionariesOfOldEnginesStay: their values stand where the fields say, in every manifest.
+func TestDictionariesOfOldEnginesStay(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/dictionary-0.20.0.manifest")
+	require.NoError(t, err)
+	m, err := manifest.Decode("m", data)
+	require.NoError(t, err)
+	require.NoError(t, m.Check("m"))
+	require.Equal(t, data[:31], m.Dictionaries)
+	require.Equal(t, "abcdefg", string(m.Dictionaries[:7]))
+	m.Transaction = &lancepb.Transaction{ReadVersion: 5, Uuid: "6a06211d-9e8f-4058-a2a3-f5a0a85f9b75"}
+	again, err := manifest.Encode(m)
+	require.NoError(t, err)
+	require.Equal(t, data[:31], again[:31])
+	back, err := manifest.Decode("m", again)
+	require.NoError(t, err)
+	require.True(t, proto.Equal(m.Manifest, back.Manifest))
+	require.True(t, proto.Equal(m.Transaction, back.Transaction))
+	require.Equal(t, m.Dictionaries, back.Dictionaries)
 }
 
 // TestCutManifests: at every byte, always a clear error that names the object.
