@@ -236,6 +236,23 @@ def tags(job):
 
 
 @recipe
+def branches(job):
+    """A branch, a branch of that branch, and one whose name has a slash, each with commits of its own and files of its parents;
+    then the parents move on."""
+    job.appends(5, 20)
+    job.open().delete("id < 3")
+    side = job.open().create_branch("side", 4)
+    side = lance.write_dataset(job.rows(7, 5000), side, mode="append", storage_options=storage_options(job.uri))
+    deep = side.create_branch("deep", ("side", side.version))
+    lance.write_dataset(job.rows(3, 6000), deep, mode="append", storage_options=storage_options(job.uri))
+    job.open().create_branch("team/work", 6)
+    side = job.open().checkout_version(("side", None))
+    side.delete("id > 50")
+    job.appends(4, 10, 1000)
+    job.open().delete("id % 7 = 0")
+
+
+@recipe
 def v1names(job):
     """Manifests named <version>.manifest."""
     job.appends(12, 10, enable_v2_manifest_paths=False)
