@@ -67,30 +67,33 @@ func (r *Reader) headers(column int, values uint64) error {
 	return nil
 }
 
-// walker looks lists up, at rising positions.
+// walker looks lists up, at rising positions from one to another. It reads no others.
 type walker struct {
-	r     *Reader
-	level *level
-	page  int // that lists are of
-	lists *v20.Lists
+	r        *Reader
+	level    *level
+	from, to uint64
+
+	at    v20.Span // positions of those read
+	lists v20.Lists
+	first uint64 // item that the first of them begins at, counted from items
+	items uint64 // position of the page's first item
 }
 
 // list gives the items of the list at a position, and whether it is null.
 func (w *walker) list(ctx context.Context, position uint64) (items v20.Span, null bool, err error) {
-	at := w.page
-	if w.lists == nil || position >= w.level.starts[at+1] || position < w.level.starts[at] {
-		if position >= w.level.rows() {
+	if position >= w.at.To {
+		if position >= w.level.rows() || position >= w.to {
 			return items, false, lance.Corrupt("", "list %d of %d", position, w.level.rows())
 		}
-		at = pageOf(w.level.starts, position)
-		if err := w.load(ctx, at); err != nil {
-			return items, false, fmt.Errorf("page %d of column %d: %w", at, w.level.column, err)
+		page := pageOf(w.level.starts, position)
+		if err := w.load(ctx, page); err != nil {
+			return items, false, fmt.Errorf("page %d of column %d: %w", page, w.level.column, err)
 		}
 	}
-	i, first := position-w.level.starts[at], w.level.owned[at]
-	items = v20.Span{From: first, To: first + w.lists.Ends[i]}
+	i := position - w.at.From
+	items = v20.Span{From: w.items + w.first, To: w.items + w.lists.Ends[i]}
 	if i > 0 {
-		items.From = first + w.lists.Ends[i-1]
+		items.From = w.items + w.lists.Ends[i-1]
 	}
 	return items, w.lists.Null[i], nil
 }
@@ -104,22 +107,35 @@ func (w *walker) begin(ctx context.Context, position uint64) (uint64, error) {
 	return items.From, err
 }
 
-func (w *walker) load(ctx context.Context, page int) error {
-	p := w.level.pages[page]
+// load reads the wanted lists of a page.
+func (w *walker) load(ctx context.Context, index int) error {
+	p, start := w.level.pages[index], w.level.starts[index]
 	e, err := p.array()
 	if err != nil {
 		return err
 	}
-	buffers, err := w.r.read(ctx, p.buffers)
-	if err != nil {
-		return fmt.Errorf("read: %w", err)
+	from, to := max(w.from, start), min(w.to, w.level.starts[index+1])
+	w.lists, w.first, err = v20.DecodeListRows(e, w.r.buffers(ctx, p), p.rows, int(from-start), int(to-start))
+	w.at, w.items = v20.Span{From: from, To: to}, w.level.owned[index]
+	return err //nolint:wrapcheck // wrapped by the caller
+}
+
+// buffers are those of a page, to be read in part.
+func (r *Reader) buffers(ctx context.Context, p page) v20.Buffers {
+	b := v20.Buffers{Read: func(ranges []v20.Range) ([][]byte, error) {
+		spans := make([]span, len(ranges))
+		for i, part := range ranges {
+			if part.From < 0 || part.From > part.To || part.To > p.buffers[part.Buffer].size {
+				return nil, lance.Corrupt("", "bytes %d to %d of a buffer of %d", part.From, part.To, p.buffers[part.Buffer].size)
+			}
+			spans[i] = span{p.buffers[part.Buffer].at + part.From, part.To - part.From}
+		}
+		return r.read(ctx, spans)
+	}}
+	for _, s := range p.buffers {
+		b.Sizes = append(b.Sizes, s.size)
 	}
-	lists, err := v20.DecodeLists(e, buffers, p.rows)
-	if err != nil {
-		return err //nolint:wrapcheck // wrapped by the caller
-	}
-	w.page, w.lists = page, &lists
-	return nil
+	return b
 }
 
 // readNested reads the rows of a part, from the outermost lists inwards.
@@ -131,6 +147,9 @@ func (l *Leaf) readNested(ctx context.Context, p part) (*encoding.Block, error) 
 	levels := v20.NewLevels(l.layers, p.from, p.to)
 	for i := range l.lists {
 		w := walker{r: l.r, level: &l.lists[i]}
+		if there := levels.There(); len(there) > 0 {
+			w.from, w.to = there[0].From, there[len(there)-1].To
+		}
 		if err := levels.AddLists(limit, func(position uint64) (v20.Span, bool, error) { return w.list(ctx, position) }); err != nil {
 			return nil, err //nolint:wrapcheck // wrapped by the caller
 		}
@@ -142,29 +161,53 @@ func (l *Leaf) readNested(ctx context.Context, p part) (*encoding.Block, error) 
 	return levels.Block(values) //nolint:wrapcheck // wrapped by the caller
 }
 
-// values reads what stands at some positions of the column of values, positions rising.
+// values reads what stands at some positions of the column of values, positions rising. It uses the spans up.
 func (l *Leaf) values(ctx context.Context, spans []v20.Span) (*encoding.Block, error) {
 	pages := l.r.columns[l.column]
 	first := starts(pages)
 	builder := encoding.NewBuilder(l.t, 1)
-	var block *encoding.Block // page last read
-	read := -1
-	for _, s := range spans {
-		for s.From < s.To {
-			at := pageOf(first, s.From)
-			if at != read {
-				var err error
-				if block, err = l.r.readPage(ctx, l.column, at, l.t); err != nil {
-					return nil, err
-				}
-				read = at
+	for len(spans) > 0 {
+		if spans[0].From == spans[0].To {
+			spans = spans[1:]
+			continue
+		}
+		at := pageOf(first, spans[0].From)
+		from, to := spans[0].From, spans[0].From // of what is wanted of the page
+		for _, s := range spans {
+			if s.From >= first[at+1] {
+				break
 			}
-			to := min(s.To, first[at+1])
-			if err := builder.AppendRows(block, int(s.From-first[at]), int(to-first[at])); err != nil {
+			to = max(to, min(s.To, first[at+1]))
+		}
+		block, err := l.r.readRows(ctx, l.column, at, l.t, int(from-first[at]), int(to-first[at]))
+		if err != nil {
+			return nil, err
+		}
+		for len(spans) > 0 && spans[0].From < to {
+			end := min(spans[0].To, to)
+			if err := builder.AppendRows(block, int(spans[0].From-from), int(end-from)); err != nil {
 				return nil, err //nolint:wrapcheck // wrapped by the caller
 			}
-			s.From = to
+			if spans[0].To > to {
+				spans[0].From = to
+				break
+			}
+			spans = spans[1:]
 		}
 	}
 	return builder.Take(builder.Rows()) //nolint:wrapcheck // wrapped by the caller
+}
+
+// readRows reads and decodes rows [from, to) of a page of values of file version 2.0.
+func (r *Reader) readRows(ctx context.Context, column, index int, t encoding.Type, from, to int) (*encoding.Block, error) {
+	p := r.columns[column][index]
+	e, err := p.array()
+	if err != nil {
+		return nil, fmt.Errorf("page %d of column %d: %w", index, column, err)
+	}
+	block, err := v20.DecodeRows(t, e, r.buffers(ctx, p), p.rows, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("page %d of column %d: %w", index, column, err)
+	}
+	return block, nil
 }

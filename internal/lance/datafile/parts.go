@@ -3,6 +3,8 @@ package datafile
 import (
 	"context"
 	"sort"
+
+	"lancekeeper/internal/lance/encoding/v20"
 )
 
 // How rows of lists of file version 2.0 are cut into parts: a page of a million lists may own gigabytes of items.
@@ -24,10 +26,13 @@ func (l *Leaf) plan(ctx context.Context) error {
 	}
 	c := cutter{parts: []part{}}
 	for i := range l.lists {
-		c.columns = append(c.columns, extentOf(l.lists[i].pages, l.lists[i].starts, levelBytes))
+		c.columns = append(c.columns, extentOf(l.lists[i].pages, l.lists[i].starts, levelBytes, func(page) bool { return true }))
 	}
 	values := l.r.columns[l.column]
-	c.columns = append(c.columns, extentOf(values, starts(values), levelBytes+l.t.Width()))
+	c.columns = append(c.columns, extentOf(values, starts(values), levelBytes+l.t.Width(), func(p page) bool {
+		e, err := p.array()
+		return err == nil && v20.Partly(l.t, e)
+	}))
 	outer := &l.lists[0]
 	for i, p := range outer.pages {
 		if p.rows == 0 {
@@ -70,7 +75,7 @@ func (l *Leaf) positions(ctx context.Context, index int) ([][]uint64, error) {
 	}
 	at := [][]uint64{rows}
 	for i := range l.lists {
-		w := walker{r: l.r, level: &l.lists[i]}
+		w := walker{r: l.r, level: &l.lists[i], from: at[i][0], to: at[i][len(rows)-1]}
 		items := make([]uint64, len(rows))
 		for j, position := range at[i] {
 			var err error
@@ -87,13 +92,15 @@ func (l *Leaf) positions(ctx context.Context, index int) ([][]uint64, error) {
 type extent struct {
 	starts []uint64
 	bytes  []int64 // for each page what those before it have, and at last what all have
+	partly []bool  // for each page whether some of its values can be read without the others
 	each   int64   // bytes that a value takes in memory
 }
 
-func extentOf(pages []page, starts []uint64, each int) extent {
+func extentOf(pages []page, starts []uint64, each int, partly func(page) bool) extent {
 	e := extent{starts: starts, bytes: []int64{0}, each: int64(each)}
 	for i, p := range pages {
 		e.bytes = append(e.bytes, e.bytes[i]+p.bytes())
+		e.partly = append(e.partly, partly(p))
 	}
 	return e
 }
@@ -111,12 +118,25 @@ func pageOf(starts []uint64, position uint64) int {
 	return sort.Search(len(starts), func(i int) bool { return starts[i] > position }) - 1
 }
 
-// pages are the bytes of the pages that hold values [from, to).
+// pages are about the bytes to read for values [from, to).
 func (e *extent) pages(from, to uint64) int64 {
 	if from == to {
 		return 0
 	}
-	return e.bytes[pageOf(e.starts, to-1)+1] - e.bytes[pageOf(e.starts, from)]
+	first, last := pageOf(e.starts, from), pageOf(e.starts, to-1)
+	n := e.bytes[last+1] - e.bytes[first]
+	if e.partly[first] {
+		n -= e.share(first, from-e.starts[first])
+	}
+	if e.partly[last] {
+		n -= e.share(last, e.starts[last+1]-to)
+	}
+	return n
+}
+
+// share is about the bytes of so many values of a page.
+func (e *extent) share(page int, values uint64) int64 {
+	return int64(float64(e.bytes[page+1]-e.bytes[page]) * float64(values) / float64(e.starts[page+1]-e.starts[page]))
 }
 
 // cutter makes parts.
@@ -125,7 +145,7 @@ type cutter struct {
 	parts   []part
 }
 
-// pages are the bytes of the pages that hold what lies between two places in each column.
+// pages are about the bytes to read for what lies between two places in each column.
 func (c *cutter) pages(from, to []uint64) int64 {
 	var n int64
 	for i := range c.columns {
@@ -147,8 +167,8 @@ func (c *cutter) add(from, to []uint64) {
 	c.parts = append(c.parts, part{from: from[0], to: to[0], bytes: c.pages(from, to), weight: c.weight(from, to)})
 }
 
-// cut makes parts of rows that begin at some places, at last where they end: as many rows as are not too much. The first page of
-// each column has to be read whatever the part, so it does not count: else a large page would be read again for every few rows.
+// cut makes parts of rows that begin at some places, at last where they end: as many rows as are not too much. What the first row
+// needs does not count: else a large page that can only be read whole would be read again for every few rows.
 func (c *cutter) cut(at [][]uint64) {
 	row := func(i int) []uint64 {
 		var place []uint64

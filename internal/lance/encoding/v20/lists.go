@@ -55,9 +55,19 @@ func decodeLists(enc *enc20pb.ArrayEncoding, d *decoder, rows int) (Lists, error
 	if err != nil {
 		return Lists{}, err
 	}
+	out, err := listsOf(list, offsets)
+	if err == nil && out.Items() != list.GetNumItems() {
+		err = lance.Corrupt("", "lists own %d of %d items", out.Items(), list.GetNumItems())
+	}
+	return out, err
+}
+
+// listsOf makes lists of their raised ends.
+func listsOf(list *enc20pb.List, offsets *encoding.Block) (Lists, error) {
 	if offsets.Def != nil {
 		return Lists{}, lance.Corrupt("", "null offsets of lists")
 	}
+	rows := offsets.Rows
 	items, adjustment := list.GetNumItems(), list.GetNullOffsetAdjustment()
 	if rows > 0 && adjustment <= items {
 		return Lists{}, lance.Corrupt("", "null adjustment of %d for %d items", adjustment, items)
@@ -71,9 +81,6 @@ func decodeLists(enc *enc20pb.ArrayEncoding, d *decoder, rows int) (Lists, error
 			return Lists{}, lance.Corrupt("", "list %d ends at item %d, after %d, of %d", i, end, last, items)
 		}
 		out.Ends[i], out.Null[i], last = end, v >= adjustment, end
-	}
-	if last != items {
-		return Lists{}, lance.Corrupt("", "lists own %d of %d items", last, items)
 	}
 	return out, nil
 }
