@@ -4,6 +4,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +14,10 @@ import (
 // catalog is the dataset in which a LanceDB directory catalog keeps its tables; it needs upkeep like any other
 // (lance-namespace-impls src/dir/manifest.rs:MANIFEST_TABLE_NAME).
 const catalog = "__manifest"
+
+// child is the folder of a table in a child namespace of that catalog: `<8 hex>_<ns>$<table>`, without the ending of the others
+// (lance-namespace-impls src/dir/manifest.rs:generate_dir_name). Only a root with a catalog has such.
+var child = regexp.MustCompile(`^[0-9a-f]{8}_.+$`)
 
 // NothingFoundError says that a place is neither a dataset nor a folder of datasets.
 type NothingFoundError struct{ URI string }
@@ -29,7 +34,8 @@ type Found struct {
 	Datasets []string // folder names below the place, ascending
 }
 
-// Find looks at one place: a dataset, or a root whose `*.lance` folders (and the catalog's own table) are datasets.
+// Find looks at one place: a dataset, or a root whose `*.lance` folders are datasets, and where it has a catalog, the catalog's own
+// table and those of child namespaces.
 // A folder counts only if it holds `_versions/`. *NothingFoundError if there is none.
 func Find(ctx context.Context, place objstore.Store) (Found, error) {
 	names, err := place.Folders(ctx, "")
@@ -37,8 +43,9 @@ func Find(ctx context.Context, place objstore.Store) (Found, error) {
 		return Found{}, fmt.Errorf("look for datasets in %s: %w", place.URI(), err)
 	}
 	found := Found{Self: slices.Contains(names, "_versions")}
+	cataloged := slices.Contains(names, catalog)
 	for _, name := range names {
-		if !strings.HasSuffix(name, ".lance") && name != catalog {
+		if !strings.HasSuffix(name, ".lance") && name != catalog && (!cataloged || !child.MatchString(name)) {
 			continue
 		}
 		inner, err := place.Folders(ctx, name+"/")

@@ -443,6 +443,58 @@ func TestShareOfTheTime(t *testing.T) {
 	}
 }
 
+// Whoever was left untended the longest comes first, so that a run that is too short for all gets to all in time.
+func TestLongestUntendedFirst(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1)
+	others := map[string]*bench{}
+	target := func(key string) maintain.Target {
+		if others[key] == nil {
+			others[key] = newTable(t, 1, 1)
+		}
+		return maintain.Target{Key: key, URI: "mem://" + key, Settings: b.settings, Open: others[key].open}
+	}
+	run := func(keys ...string) (order []string) {
+		var targets []maintain.Target
+		for _, key := range keys {
+			targets = append(targets, target(key))
+		}
+		doc := b.keeper().Run(t.Context(), targets)
+		require.Equal(t, maintain.OK, doc.Outcome)
+		for _, r := range doc.Results {
+			order = append(order, strings.TrimPrefix(r.Dataset, "mem://"))
+		}
+		b.clock.add(time.Minute)
+		return order
+	}
+	require.Equal(t, []string{"b", "a"}, run("b", "a"), "never seen: as given")
+	run("b")
+	require.Equal(t, []string{"new", "a", "b"}, run("b", "a", "new"))
+	run("a")
+	require.Equal(t, []string{"b", "new", "a"}, run("a", "b", "new"), "of the same second as given")
+}
+
+// hiding is a bucket with versioning.
+type hiding struct{ objstore.Store }
+
+func (hiding) Hides() bool { return true }
+
+// B7: in a bucket with versioning deletes only add markers. Nothing of that is called reclaimed.
+func TestB7VersionedBucket(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1)
+	doc := b.keeper().Run(t.Context(), []maintain.Target{{Key: "table", URI: "mem://table", Settings: b.settings, Open: func(context.Context) (objstore.Store, error) {
+		return hiding{b.faults}, nil
+	}}})
+	r := doc.Results[0]
+	require.Equal(t, maintain.OK, r.Outcome, r.Reason)
+	require.Positive(t, r.Pruning.VersionsRemoved)
+	require.Positive(t, r.Pruning.BytesHidden)
+	require.Zero(t, r.Pruning.BytesReclaimed)
+	require.Contains(t, b.metrics.String(), `"BytesReclaimed":0`)
+	require.Equal(t, "versioning", r.Findings[0].Kind)
+}
+
 // The table of the locks does not answer, or refuses: that is a failure, as far as it can be told, and nothing is done.
 func TestLockTableRefuses(t *testing.T) {
 	t.Parallel()

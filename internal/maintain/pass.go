@@ -28,7 +28,8 @@ type pass struct {
 
 	meter  *meterstore.Store
 	store  objstore.Store
-	tidier tidier // nil where the store keeps nothing beside the objects
+	tidier tidier         // nil where the store keeps nothing beside the objects
+	hider  objstore.Hider // nil where deletes free what they remove, as far as is known
 	lease  *lock.Lease
 	entry  ledger.Entry
 	now    time.Time // the store's clock when the pass opened the dataset
@@ -192,6 +193,7 @@ func (p *pass) connect(ctx context.Context) error {
 		return fmt.Errorf("open %s: %w", p.target.URI, err)
 	}
 	p.tidier, _ = store.(tidier)
+	p.hider, _ = objstore.As[objstore.Hider](store)
 	p.meter = meterstore.New(store)
 	p.store = p.meter
 	if p.now, err = p.store.Now(ctx); err != nil {

@@ -126,7 +126,7 @@ func (p *pass) notePruned(plan *prune.Plan, r *prune.Result) {
 	p.listed -= r.Versions
 	p.oldest = r.Oldest
 	p.bytes -= r.Bytes
-	out.BytesReclaimed += r.Bytes
+	p.noteReclaimed(r.Bytes)
 	out.FailedDeletes += len(r.Failed)
 	for _, f := range r.Failed[:min(len(r.Failed), 3)] {
 		p.find("delete", f.Error())
@@ -146,6 +146,18 @@ func (p *pass) notePruned(plan *prune.Plan, r *prune.Result) {
 	if plan.Manifests > 0 && r.Versions > 0 {
 		p.log.Info("pruned", slog.Int("versions", r.Versions), slog.Int64("bytes", r.Bytes))
 	}
+}
+
+// noteReclaimed tells what was freed from what a bucket with versioning keeps behind markers.
+func (p *pass) noteReclaimed(bytes int64) {
+	if p.hider == nil || !p.hider.Hides() {
+		p.res.Pruning.BytesReclaimed += bytes
+		return
+	}
+	if p.res.Pruning.BytesHidden == 0 && bytes > 0 {
+		p.find("versioning", "the bucket keeps old versions of objects: what was removed still takes up storage until a lifecycle rule for noncurrent versions removes it; here no object version is ever removed")
+	}
+	p.res.Pruning.BytesHidden += bytes
 }
 
 func kept(list []prune.Kept) []KeptVersion {

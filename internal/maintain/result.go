@@ -130,6 +130,7 @@ type Pruning struct {
 	VersionsRemoved int              `json:"versionsRemoved"`
 	FilesRemoved    map[string]int64 `json:"filesRemoved"`
 	BytesReclaimed  int64            `json:"bytesReclaimed"`
+	BytesHidden     int64            `json:"bytesHidden,omitempty"` // removed, and still stored: the bucket keeps versions of objects
 	FailedDeletes   int              `json:"failedDeletes"`
 	KeptVersions    int              `json:"keptVersions"` // beside the latest; Kept names the first 100 of them
 	Kept            []KeptVersion    `json:"kept"`
@@ -221,6 +222,7 @@ func (r Result) followedBy(next Result) Result {
 	c.Conflicts += d.Conflicts
 	out.Pruning.VersionsRemoved += r.Pruning.VersionsRemoved
 	out.Pruning.BytesReclaimed += r.Pruning.BytesReclaimed
+	out.Pruning.BytesHidden += r.Pruning.BytesHidden
 	out.Pruning.FailedDeletes += r.Pruning.FailedDeletes
 	for kind, n := range r.Pruning.FilesRemoved {
 		out.Pruning.FilesRemoved[kind] += n

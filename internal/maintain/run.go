@@ -1,18 +1,21 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
-// Run maintains the targets one after the other and returns what was done. ctx's deadline is that of the whole run, margin
-// already taken off; the time left is shared evenly among the targets still to come. A failing target does not stop the next.
+// Run maintains the targets one after the other, the longest untended first, and returns what was done. ctx's deadline is that
+// of the whole run, margin already taken off; the time left is shared evenly among the targets still to come. A failing target does
+// not stop the next.
 func (k *Keeper) Run(ctx context.Context, targets []Target) Document {
 	doc := Document{Outcome: OK, Drained: true, Results: []Result{}}
-	for i, target := range targets {
+	for i, target := range k.order(ctx, targets) {
 		doc.DryRun = doc.DryRun || target.Settings.DryRun
 		result := k.share(ctx, target, len(targets)-i)
 		doc.Outcome = Worst(doc.Outcome, result.Outcome)
@@ -20,6 +23,42 @@ func (k *Keeper) Run(ctx context.Context, targets []Target) Document {
 		doc.Results = append(doc.Results, result)
 	}
 	return doc
+}
+
+// order puts the targets that no pass has seen first, then those whose last success is the longest ago, and of equals the one with
+// the larger backlog as the ledger knows it. Whatever a run has no time for comes first in the next.
+func (k *Keeper) order(ctx context.Context, targets []Target) []Target {
+	if len(targets) < 2 {
+		return targets
+	}
+	type rank struct {
+		target  Target
+		since   time.Time // zero: never seen
+		backlog uint64
+	}
+	ranks := make([]rank, len(targets))
+	for i, t := range targets {
+		ranks[i].target = t
+		entry, found, err := k.Ledger.Load(ctx, t.Key)
+		if err != nil {
+			break // its pass says what is wrong; a ledger that does not answer must not be waited for again and again
+		}
+		if !found {
+			continue
+		}
+		if age, known := entry.SinceSuccess(k.Now()); known {
+			ranks[i].since = k.Now().Add(-age)
+		}
+		ranks[i].backlog, _ = entry.Unreclaimed(0, 0, false)
+	}
+	slices.SortStableFunc(ranks, func(a, b rank) int {
+		return cmp.Or(a.since.Truncate(time.Second).Compare(b.since.Truncate(time.Second)), cmp.Compare(b.backlog, a.backlog))
+	})
+	ordered := make([]Target, len(ranks))
+	for i, r := range ranks {
+		ordered[i] = r.target
+	}
+	return ordered
 }
 
 // share gives a target its part of the time left and repeats its pass until nothing is left to do, where that is asked.

@@ -88,6 +88,25 @@ type Copier interface {
 	Copy(ctx context.Context, from, to string) error
 }
 
+// Hider is what a store has whose deletes may free nothing: a bucket with versioning only hides what is deleted behind markers.
+// Hides says whether a delete so far did so.
+type Hider interface{ Hides() bool }
+
+// As finds an ability of a store, or of the one that it is made from (its method Unwrap), where no key is concerned.
+func As[T any](s Store) (ability T, found bool) {
+	for s != nil {
+		if ability, found = s.(T); found {
+			return ability, true
+		}
+		outer, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			break
+		}
+		s = outer.Unwrap()
+	}
+	return ability, false
+}
+
 // CheckKey refuses keys that are empty, absolute, climb out of the root, or have empty or dot segments.
 func CheckKey(key string) error {
 	if key == "" {

@@ -44,6 +44,9 @@ type sub struct {
 func (s *sub) URI() string   { return s.inner.URI() + "/" + strings.TrimSuffix(s.prefix, "/") }
 func (s *sub) Ordered() bool { return s.inner.Ordered() }
 
+// Unwrap is the store that this is a part of.
+func (s *sub) Unwrap() Store { return s.inner }
+
 func (s *sub) List(ctx context.Context, prefix, startAfter string) iter.Seq2[Object, error] {
 	if startAfter != "" {
 		startAfter = s.prefix + startAfter

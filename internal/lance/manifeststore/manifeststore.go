@@ -62,6 +62,9 @@ func New(inner objstore.Store, table Table, uri string) (*Store, error) {
 // URI names the dataset with its scheme.
 func (s *Store) URI() string { return s.uri }
 
+// Unwrap is the bucket's store.
+func (s *Store) Unwrap() objstore.Store { return s.Store }
+
 // finalOf is the final key of a row's manifest; staged says whether it has not come there yet, as far as the row knows.
 func finalOf(r Row) (final string, staged bool, err error) {
 	name := manifest.Name{}

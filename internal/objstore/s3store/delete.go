@@ -106,13 +106,16 @@ func (s *Store) once(ctx context.Context, keys []string) ([]objstore.KeyError, e
 		return s.singles(ctx, others)
 	}
 	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
-		Bucket: &s.bucket, RequestPayer: s.payer(), Delete: &types.Delete{Objects: named, Quiet: aws.Bool(true)},
+		Bucket: &s.bucket, RequestPayer: s.payer(), Delete: &types.Delete{Objects: named, Quiet: aws.Bool(!s.deleted.CompareAndSwap(false, true))},
 	})
 	if noBatches(err) {
 		return s.singles(ctx, keys)
 	}
 	if err != nil {
 		return nil, s.fail(fmt.Sprintf("delete %d objects in", len(named)), "", err)
+	}
+	for _, d := range out.Deleted {
+		s.note(d.DeleteMarker)
 	}
 	var faults []objstore.KeyError
 	for _, e := range out.Errors {
@@ -122,6 +125,13 @@ func (s *Store) once(ctx context.Context, keys []string) ([]objstore.KeyError, e
 	}
 	more, err := s.singles(ctx, others)
 	return append(faults, more...), err
+}
+
+// note remembers that a delete made a marker.
+func (s *Store) note(marker *bool) {
+	if aws.ToBool(marker) {
+		s.hides.Store(true)
+	}
 }
 
 // noBatches says whether a server does not know the batch request, or not in the form that the SDK sends it.
@@ -167,9 +177,12 @@ func (s *Store) singles(ctx context.Context, keys []string) ([]objstore.KeyError
 
 // single removes one object. What the store says of the key is its own failure; no answer, or no bucket, is one of the whole.
 func (s *Store) single(ctx context.Context, key string) (*objstore.KeyError, error) {
-	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key), RequestPayer: s.payer()})
+	out, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key), RequestPayer: s.payer()})
 	switch code := codeOf(err); {
-	case err == nil, code == "NoSuchKey":
+	case err == nil:
+		s.note(out.DeleteMarker)
+		return nil, nil //nolint:nilnil // gone
+	case code == "NoSuchKey":
 		return nil, nil //nolint:nilnil // gone
 	case code == "", code == "NoSuchBucket":
 		return nil, s.fail("delete", key, err)

@@ -79,6 +79,8 @@ type Store struct {
 	firstPause time.Duration // before the second of our own attempts; the next ones are longer
 	stall      time.Duration // in which some byte of an answer's body must come
 	bucketSeen atomic.Bool   // a "not found" then means the object
+	deleted    atomic.Bool   // a batch was sent that is answered key by key, which tells whether deletes hide
+	hides      atomic.Bool   // a delete made a marker: the bucket has, or had, versioning
 }
 
 // Open returns a store below s3://bucket/path, with the SDK's standard configuration. Nothing is asked of the bucket yet.
@@ -157,6 +159,9 @@ func pathStyle(endpoint string) bool {
 func (s *Store) URI() string {
 	return strings.TrimSuffix("s3://"+s.bucket+"/"+s.prefix, "/")
 }
+
+// Hides says whether a delete so far made a marker instead of freeing what it deleted, as in a bucket with versioning.
+func (s *Store) Hides() bool { return s.hides.Load() }
 
 // Ordered is true for general purpose buckets; directory buckets (S3 Express) do not list in order.
 func (s *Store) Ordered() bool { return !strings.HasSuffix(s.bucket, "--x-s3") }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lancekeeper/internal/objstore"
 	"lancekeeper/internal/objstore/s3store"
 )
 
@@ -56,5 +57,42 @@ func TestChecksums(t *testing.T) {
 		put := headers(t, s3store.Options{Checksums: choice})[http.MethodPut]
 		got := put.Get("X-Amz-Checksum-Crc32") != "" || put.Get("X-Amz-Trailer") != ""
 		require.Equal(t, want, got, "%d: %v", choice, put)
+	}
+}
+
+// B7: a bucket with versioning answers deletes with markers, whether in batches or one by one. Nobody needs to ask it.
+func TestDeletesThatOnlyHide(t *testing.T) {
+	for name, c := range map[string]struct {
+		key, answer, marker string
+		hides               bool
+	}{
+		"batch":                    {"x", `<DeleteResult><Deleted><Key>db/x</Key><DeleteMarker>true</DeleteMarker><DeleteMarkerVersionId>v</DeleteMarkerVersionId></Deleted></DeleteResult>`, "", true},
+		"batch, without versions":  {"x", `<DeleteResult><Deleted><Key>db/x</Key></Deleted></DeleteResult>`, "", false},
+		"single":                   {"x\x01", "", "true", true},
+		"single, without versions": {"x\x01", "", "", false},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if c.marker != "" {
+				w.Header().Set("X-Amz-Delete-Marker", c.marker)
+			}
+			_, _ = w.Write([]byte(c.answer))
+		}))
+		for name, value := range map[string]string{
+			"AWS_ENDPOINT_URL_S3": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+		} {
+			t.Setenv(name, value)
+		}
+		s, err := s3store.Open(t.Context(), "bucket", "db", s3store.Options{})
+		require.NoError(t, err)
+		require.False(t, s.Hides())
+		failed, err := s.Delete(t.Context(), []string{c.key})
+		require.NoError(t, err, name)
+		require.Empty(t, failed)
+		below, err := objstore.Sub(s, "t.lance")
+		require.NoError(t, err)
+		hider, found := objstore.As[objstore.Hider](below)
+		require.True(t, found)
+		require.Equal(t, c.hides, hider.Hides(), name)
+		server.Close()
 	}
 }
