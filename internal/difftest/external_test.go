@@ -4,6 +4,7 @@ package difftest
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,10 @@ import (
 
 	"lancekeeper/internal/dynamo"
 	"lancekeeper/internal/dynamo/dynamotest"
+	"lancekeeper/internal/dynamo/manifesttable"
+	"lancekeeper/internal/lance/manifeststore"
+	"lancekeeper/internal/objstore/faultstore"
+	"lancekeeper/internal/objstore/s3store"
 )
 
 // external is a place with an external manifest store of the test's own.
@@ -129,6 +134,72 @@ func TestExternalKilledWriter(t *testing.T) {
 			Same(t, before, after)
 			require.Equal(t, []uint64{only(after).Version}, keys(e.paths(t)))
 			require.NotContains(t, e.paths(t)[only(after).Version], ".manifest-")
+			require.Empty(t, Files(t, made.URI).Missing)
+		})
+	}
+}
+
+// mortalTable is a manifest table that takes part in the faults of a store.
+type mortalTable struct {
+	manifeststore.Table
+	faults *faultstore.Store
+}
+
+func (m mortalTable) Claim(ctx context.Context, row manifeststore.Row) error {
+	return m.faults.Mutation(ctx, "row claim", row.Path, func() error { return m.Table.Claim(ctx, row) })
+}
+
+func (m mortalTable) Repoint(ctx context.Context, row manifeststore.Row) error {
+	return m.faults.Mutation(ctx, "row repoint", row.Path, func() error { return m.Table.Repoint(ctx, row) })
+}
+
+func (m mortalTable) Forget(ctx context.Context, row manifeststore.Row) error {
+	return m.faults.Mutation(ctx, "row forget", row.Path, func() error { return m.Table.Forget(ctx, row) })
+}
+
+// TestExternalOurKilledPass: the other way round. A pass of ours is killed behind each kind of step; the official engine reads
+// every version that is listed, finishes what was begun, and goes on writing; the next pass ends clean.
+func TestExternalOurKilledPass(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]func(op faultstore.Op) bool{
+		"staged":    func(op faultstore.Op) bool { return op.Kind == "put" && strings.Contains(op.Key, ".manifest-") },
+		"claimed":   func(op faultstore.Op) bool { return op.Kind == "row claim" },
+		"copied":    func(op faultstore.Op) bool { return op.Kind == "copy" },
+		"pointed":   func(op faultstore.Op) bool { return op.Kind == "row repoint" },
+		"tidied":    func(op faultstore.Op) bool { return op.Kind == "delete" && strings.Contains(op.Key, ".manifest-") },
+		"removed":   func(op faultstore.Op) bool { return op.Kind == "delete" && strings.HasSuffix(op.Key, ".manifest") },
+		"forgotten": func(op faultstore.Op) bool { return op.Kind == "row forget" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newExternal(t)
+			made := MakeAt(t, e.out, "upserts", "--count", "9", "--keys", "3")
+			before := Dump(t, made.URI)
+			path := t.Name() + "/upserts.lance"
+			bucket, err := s3store.Open(t.Context(), Env(t, "LANCEKEEPER_TEST_BUCKET"), path, s3store.Options{})
+			require.NoError(t, err)
+			faults := faultstore.New(bucket)
+			faults.Hook(func(_ context.Context, op faultstore.Op) error {
+				if op.When == faultstore.Before && at(op) {
+					faults.KillAt(op.Mutation, faultstore.After)
+				}
+				return nil
+			})
+			store, err := manifeststore.New(faults, mortalTable{manifesttable.New(e.client, e.table, path), faults}, made.URI)
+			require.NoError(t, err)
+			passThrough(t, made.URI, t.TempDir(), store, faults)
+			require.True(t, faults.Killed())
+
+			Same(t, before, Dump(t, made.URI))
+			require.Empty(t, Files(t, made.URI).Missing)
+			var said bytes.Buffer
+			writer := Command(t, "write.py", made.URI, "--seconds", "1", "--writer", "1")
+			writer.Stdout, writer.Stderr = &said, &said
+			require.NoError(t, writer.Run(), said.String())
+			again := Dump(t, made.URI)
+			newKeeper(t).good(t, made.URI)
+			Same(t, again, Dump(t, made.URI))
+			require.Len(t, e.paths(t), 1)
 			require.Empty(t, Files(t, made.URI).Missing)
 		})
 	}

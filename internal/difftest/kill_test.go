@@ -31,15 +31,21 @@ func passWithFaults(t *testing.T, uri, state string, faults func(*faultstore.Sto
 	require.NoError(t, err)
 	store := faultstore.New(files)
 	faults(store)
+	return passThrough(t, uri, state, store, store), store
+}
+
+// passThrough runs a pass over a store. The ledger takes part in the faults.
+func passThrough(t *testing.T, uri, state string, store objstore.Store, faults *faultstore.Store) maintain.Result {
+	t.Helper()
 	keeper := &maintain.Keeper{
-		Locker: lock.NewFile(lock.FileOptions{Dir: state, Owner: "test", Now: time.Now}), Ledger: maintaintest.Mortal{File: ledger.NewFile(state), Faults: store},
+		Locker: lock.NewFile(lock.FileOptions{Dir: state, Owner: "test", Now: time.Now}), Ledger: maintaintest.Mortal{File: ledger.NewFile(state), Faults: faults},
 		Metrics: io.Discard, Log: slog.New(slog.DiscardHandler), Now: time.Now, Version: "1.2.3", Margin: 3 * time.Second,
 	}
 	doc := keeper.Run(t.Context(), []maintain.Target{{
 		Key: uri, URI: uri, Open: func(context.Context) (objstore.Store, error) { return store, nil },
 		Settings: maintain.Settings{Keep: 1, UnverifiedAge: 7 * 24 * time.Hour, TargetRows: 1 << 20, Compact: true, Prune: true, MemoryBytes: 64 << 20},
 	}})
-	return doc.Results[0], store
+	return doc.Results[0]
 }
 
 // TestKilledAnywhere stops a pass before and after each single write or delete. The official engine then opens every one of

@@ -499,6 +499,46 @@ func TestB3LostRewritesLeaveNothing(t *testing.T) {
 	require.Empty(t, lancetest.Dead(t, b.store))
 }
 
+// B1, B2: with one old tag the files that only newer, expired versions named were never listed again; nor were those of an
+// abandoned write that are younger than the oldest version that stays.
+func TestB1TagsStrandNothing(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1)
+	b.clock.add(time.Second)
+	lancetest.Tag(t, b.store, "first", b.latest().Number)
+	tagged := b.latest().Number
+	for range 5 {
+		b.clock.add(day)
+		b.append(1)
+		lancetest.Delete(t, b.store, 0)
+	}
+	b.put(8*day, "data/abandoned.lance")
+	b.put(6*day, "data/young.lance")
+	r := b.good()
+	require.Equal(t, []uint64{tagged, r.After.Version}, b.numbers())
+	require.NotContains(t, b.store.Keys(), "data/abandoned.lance")
+	require.Contains(t, b.store.Keys(), "data/young.lance")
+	require.Equal(t, []string{"data/young.lance"}, lancetest.Dead(t, b.store), "nothing else is unexplained")
+	require.True(t, slices.ContainsFunc(r.Pruning.Left, func(l maintain.LeftFiles) bool { return l.Files == 1 && strings.Contains(l.Reason, "until they are") }))
+}
+
+// B4: staged manifests matched no rule and stayed for ever.
+func TestB4StagedManifests(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1, 1)
+	old, young := []string{}, b.latest().Key+"-"+uuid.NewString()
+	for range 3 {
+		old = append(old, b.version(2).Key+"-"+uuid.NewString())
+	}
+	b.put(30*day, old...)
+	b.put(5*time.Minute, young)
+	b.good()
+	for _, key := range old {
+		require.NotContains(t, b.store.Keys(), key)
+	}
+	require.Contains(t, b.store.Keys(), young)
+}
+
 // B5: failed commits leave their transaction files, which pile up faster than versions.
 func TestB5TransactionsOfFailedCommits(t *testing.T) {
 	t.Parallel()

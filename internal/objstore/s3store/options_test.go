@@ -3,6 +3,7 @@ package s3store_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -94,5 +95,30 @@ func TestDeletesThatOnlyHide(t *testing.T) {
 		require.True(t, found)
 		require.Equal(t, c.hides, hider.Hides(), name)
 		server.Close()
+	}
+}
+
+// K3: who meets a policy that demands encryption is told how to satisfy it.
+func TestDeniedWritesHintAtEncryption(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte("<Error><Code>AccessDenied</Code><Message>no</Message></Error>"))
+	}))
+	defer server.Close()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_S3": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+	} {
+		t.Setenv(name, value)
+	}
+	for encryption, hinted := range map[s3store.Encryption]bool{"": true, "aws:kms": false} {
+		s, err := s3store.Open(t.Context(), "bucket", "db", s3store.Options{Encryption: encryption})
+		require.NoError(t, err)
+		_, uploaded := s.Upload(t.Context(), "x", strings.NewReader("1"))
+		for _, err := range []error{s.Put(t.Context(), "x", nil), s.PutIfAbsent(t.Context(), "x", nil), uploaded} {
+			require.ErrorIs(t, err, objstore.ErrDenied)
+			require.Equal(t, hinted, strings.Contains(err.Error(), "--encryption"), err.Error())
+		}
+		_, _, err = s.Get(t.Context(), "x")
+		require.NotContains(t, err.Error(), "--encryption")
 	}
 }

@@ -30,9 +30,17 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 		return err //nolint:wrapcheck // names the key
 	}
 	if _, err := s.client.PutObject(ctx, s.put(key, data)); err != nil {
-		return s.fail("write", key, err)
+		return s.hint(s.fail("write", key, err))
 	}
 	return nil
+}
+
+// hint adds to a write that was denied what often is the reason.
+func (s *Store) hint(err error) error {
+	if errors.Is(err, objstore.ErrDenied) && s.options.Encryption == "" {
+		return fmt.Errorf("%w (a bucket's policy may demand an encryption header: --encryption)", err)
+	}
+	return err
 }
 
 func (s *Store) put(key string, data []byte) *s3.PutObjectInput {
@@ -111,7 +119,7 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 // object, then that is all there is to say, and no class of the last failure may hide it.
 func (s *Store) doubtful(key string, doubt, last error) error {
 	if doubt == nil {
-		return s.fail("write", key, last)
+		return s.hint(s.fail("write", key, last))
 	}
 	return fmt.Errorf("write %s/%s: %w: %w", s.URI(), key, objstore.ErrAmbiguous, errors.Join(doubt, last))
 }
@@ -182,7 +190,7 @@ func (s *Store) Upload(ctx context.Context, key string, r io.Reader) (int64, err
 		if counted.err != nil {
 			return 0, fmt.Errorf("upload %s: %w", key, counted.err)
 		}
-		return 0, s.fail("upload", key, err)
+		return 0, s.hint(s.fail("upload", key, err))
 	}
 	return counted.n, nil
 }
