@@ -57,7 +57,7 @@ func publish(t *testing.T, store objstore.Store, m *manifest.Manifest, out *comp
 }
 
 var supported = []string{
-	"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "nested-2.0", "nested-2.1", "nested-2.2", "updates", "emptied", "evolved", "tags", "v1names", "detached", "stableids",
+	"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "nested-2.0", "nested-2.1", "nested-2.2", "updates", "emptied", "evolved", "reshaped", "tags", "v1names", "detached", "stableids",
 }
 
 // TestRowsSurvive: whatever memory there is and however many fragments come out, in the same order.

@@ -187,7 +187,7 @@ func (b *bench) versions() []dataset.Version {
 }
 
 // compacted are the golden tables that a pass makes one fragment of; the others say why not.
-var compacted = []string{"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "nested-2.0", "nested-2.1", "nested-2.2", "updates", "emptied", "cleared", "evolved", "tags", "v1names", "detached", "stableids"}
+var compacted = []string{"upserts-2.0", "upserts-2.1", "upserts-2.2", "types-2.0", "types-2.1", "types-2.2", "nested-2.0", "nested-2.1", "nested-2.2", "updates", "emptied", "cleared", "evolved", "reshaped", "tags", "v1names", "detached", "stableids"}
 
 func readable(name string) bool {
 	return name != "legacy"
