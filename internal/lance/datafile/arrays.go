@@ -25,11 +25,17 @@ type sum struct {
 	hash   *xxhash.Digest
 }
 
-// writeArrays writes a block to the columns of a leaf.
+// writeArrays writes a block to the columns of a leaf. Nothing is written where its values cannot be encoded: they may be in a smaller
+// block.
 func (w *Writer) writeArrays(l *leafWriter, b *encoding.Block) error {
 	lists, values, err := v20.Split(b)
 	if err != nil {
 		return fmt.Errorf("column %d: %w", l.columns[len(l.columns)-1], err)
+	}
+	if values.Rows > 0 {
+		if err := w.writeValues(l, values); err != nil {
+			return err
+		}
 	}
 	n := uint64(b.Rows) // values of the layer
 	for i, c := range l.columns[:len(l.columns)-1] {
@@ -59,11 +65,6 @@ func (w *Writer) writeArrays(l *leafWriter, b *encoding.Block) error {
 		}
 		n = lists[0].Items()
 		lists = lists[1:]
-	}
-	if values.Rows > 0 {
-		if err := w.writeValues(l, values); err != nil {
-			return err
-		}
 	}
 	l.values += uint64(values.Rows)
 	l.rows += uint64(b.Rows)

@@ -1,4 +1,5 @@
-// Package datafile reads and writes the container of data files of versions 2.0, 2.1 and 2.2: footer, column metadata, pages.
+// Package datafile reads and writes data files of versions 2.0, 2.1 and 2.2: the container with footer, column metadata and pages,
+// and leaf columns in it, which in 2.0 are spread over the columns of all lists and structs around them.
 package datafile
 
 import (

@@ -184,6 +184,38 @@ func TestListsOfAStructMustAgree(t *testing.T) {
 	}
 }
 
+// TestTooManyKeysLeaveNothingBehind: a block with more distinct values than a dictionary's keys can tell apart can be written in
+// halves.
+func TestTooManyKeysLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	typ := encoding.Type{Bits: 16, KeyBits: 8, MaxKeys: 128}
+	b := &encoding.Block{Rows: 2, Layers: []encoding.Layer{encoding.AllValidItem, encoding.AllValidList}, Values: encoding.Values{N: 200}}
+	for i := range 200 {
+		b.Rep = append(b.Rep, uint16(1-min(i%100, 1)))
+		b.Values.Fixed = append(b.Values.Fixed, byte(i), 1)
+	}
+	var out bytes.Buffer
+	w, err := datafile.NewWriter(&out, 0, &lancepb.Schema{}, [][]int{{0, 1}})
+	require.NoError(t, err)
+	require.ErrorIs(t, w.WritePage(0, typ, b), encoding.ErrKeys)
+	halves := encoding.NewBuilder(typ, 2)
+	require.NoError(t, halves.Append(b))
+	for range 2 {
+		half, err := halves.Take(1)
+		require.NoError(t, err)
+		require.NoError(t, w.WritePage(0, typ, half))
+	}
+	_, err = w.Close()
+	require.NoError(t, err)
+	l := encodingtest.TreeLeaf{Path: []int32{0, 1}, Type: typ, Layers: b.Layers, Block: b}
+	file, err := datafile.Open(t.Context(), stored(t, out.Bytes()), key, 0)
+	require.NoError(t, err)
+	sum, rows, err := readLeaf(t, file, []int{0, 1}, l)
+	require.NoError(t, err)
+	require.Equal(t, 2, rows)
+	require.Equal(t, hashOf(l), sum)
+}
+
 // nestedFile is a small file with lists in lists and structs.
 func nestedFile(t testing.TB) ([]byte, []encodingtest.TreeLeaf) {
 	t.Helper()

@@ -170,31 +170,26 @@ func (c *cutter) add(from, to []uint64) {
 // cut makes parts of rows that begin at some places, at last where they end: as many rows as are not too much. What the first row
 // needs does not count: else a large page that can only be read whole would be read again for every few rows.
 func (c *cutter) cut(at [][]uint64) {
-	row := func(i int) []uint64 {
-		var place []uint64
-		for _, column := range at {
-			place = append(place, column[i])
+	from, to := make([]uint64, len(at)), make([]uint64, len(at))
+	place := func(into []uint64, row int) {
+		for k, column := range at {
+			into[k] = column[row]
 		}
-		return place
 	}
 	rows := len(at[0]) - 1
-	end := row(rows)
 	for i := 0; i < rows; {
-		from := row(i)
-		first := row(i)
-		for k := range first {
-			first[k] = min(first[k]+1, end[k])
+		place(from, i)
+		for k := range to {
+			to[k] = min(from[k]+1, at[k][rows])
 		}
-		room := partBytes + c.pages(from, first)
-		to := row(i + 1)
+		room := partBytes + c.pages(from, to)
 		j := i + 1
 		for ; j < rows; j++ {
-			next := row(j + 1)
-			if c.weight(from, next) > room {
+			if place(to, j+1); c.weight(from, to) > room {
 				break
 			}
-			to = next
 		}
+		place(to, j)
 		c.add(from, to)
 		i = j
 	}
