@@ -75,7 +75,7 @@ func (j job) look(ctx context.Context, uri string, share time.Duration) []mainta
 	defer cancel()
 	var targets []maintain.Target
 	for _, d := range places.Find(bounded, []string{uri}, places.OptionsOf(j.config)) {
-		targets = append(targets, maintain.Target{Key: d.Key, URI: d.URI, Settings: settings(j.config), Tune: j.tune, Open: d.Open})
+		targets = append(targets, maintain.Target{Key: d.Key, URI: d.URI, Settings: settings(j.config), Tune: j.tune(d.Key), Open: d.Open})
 	}
 	if bounded.Err() != nil && ctx.Err() == nil && share >= leastPatience {
 		for i, t := range targets {
@@ -116,10 +116,12 @@ func lookTime(ctx context.Context) time.Duration {
 	return longestLook
 }
 
-// tune is the settings of one dataset, whose own configuration has a say.
-func (j job) tune(table map[string]string) (maintain.Settings, []string, error) {
-	c, notes, err := config.ForTable(j.config, table)
-	return settings(c), notes, err //nolint:wrapcheck // names setting, value and source
+// tune has the rules for one dataset, and that dataset's own configuration, change the settings of all.
+func (j job) tune(dataset string) func(table map[string]string) (maintain.Settings, []string, error) {
+	return func(table map[string]string) (maintain.Settings, []string, error) {
+		c, notes, err := config.ForDataset(j.config, dataset, table)
+		return settings(c), notes, err //nolint:wrapcheck // names setting, value and source
+	}
 }
 
 func settings(c config.Config) maintain.Settings {

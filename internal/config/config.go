@@ -28,6 +28,7 @@ type Config struct {
 	Keep            int
 	UnverifiedAge   time.Duration
 	BeforeVersion   uint64   // only versions below it may go; 0: any
+	Rules           []Rule   // for some of the datasets
 	PinVersions     []uint64 // versions that stay
 	HasClones       bool     // other datasets may name files of this one
 	ErrorIfTagged   bool     // refuse to prune where a tagged version would expire

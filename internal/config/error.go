@@ -14,6 +14,7 @@ const (
 	Function    Source = "function" // the function's own memory size or deadline
 	Environment Source = "environment"
 	Table       Source = "table configuration" // of the dataset itself
+	Policy      Source = "policy"              // a rule for some datasets
 	Event       Source = "event"
 	Flag        Source = "flag"
 )

@@ -29,6 +29,7 @@ type policyFlags struct {
 	AllowShortGrace  bool   `help:"Allow ages below 1h. Writers and readers slower than that lose what they work on."`
 	Keep             string `placeholder:"1" help:"Always keep the newest N versions."`
 	UnverifiedAge    string `placeholder:"7d" help:"Keep files that no version names this long."`
+	Policies         string `placeholder:"RULES" help:"Policies for some datasets: 'stats: grace=1h keep=5; audit*: never'."`
 	BeforeVersion    string `placeholder:"0" help:"Only versions below this one may go; 0 is off."`
 	PinVersions      string `placeholder:"N,..." help:"Versions that stay, such as those that shallow clones were made of."`
 	HasClones        bool   `help:"Shallow clones may name any file: remove no data, deletion or index files."`

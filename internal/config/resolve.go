@@ -174,6 +174,16 @@ func (r *resolver) check(function bool) error {
 				"to go below, run it by hand with --allow-short-grace (event key %s)", FormatDuration(ShortestGrace), keyAllowShortGrace))
 		}
 	}
+	for _, rule := range c.Rules {
+		scratch := resolver{config: defaults(false), said: map[string]given{}}
+		scratch.config.AllowShortGrace = c.AllowShortGrace
+		if err := scratch.rule(rule); err != nil {
+			return err
+		}
+		if err := scratch.floor(); err != nil {
+			return r.wrong(keyPolicies, fmt.Sprintf("rule for %s: %v", rule.Pattern, err))
+		}
+	}
 	if c.KMSKey != "" && !strings.HasPrefix(c.Encryption, "aws:kms") {
 		return r.wrong(keyKMSKey, "needs --encryption aws:kms or aws:kms:dsse beside it")
 	}

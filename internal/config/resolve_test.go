@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 		Datasets: []string{"s3://bucket/t.lance"}, Grace: time.Hour, Keep: 1, UnverifiedAge: 168 * time.Hour, TargetRows: 1048576,
 		IndexPolicy: "auto", Compact: true, Prune: true, MemoryBytes: 256 << 20, LogLevel: slog.LevelWarn, Checksums: "auto",
 	}, c)
-	require.Len(t, sources, 28)
+	require.Len(t, sources, 29)
 	for key, source := range sources {
 		if key != "datasets" {
 			require.Equal(t, config.Default, source, key)
@@ -79,7 +79,7 @@ func TestEverySettingFromEverySource(t *testing.T) {
 		"LANCEKEEPER_UNVERIFIED_AGE=2d", "LANCEKEEPER_TARGET_ROWS=1000", "LANCEKEEPER_TARGET_BYTES=64MiB",
 		"LANCEKEEPER_DELETIONS_OVER=0.1", "LANCEKEEPER_INDEX_POLICY=leave", "LANCEKEEPER_COMPACT=false", "LANCEKEEPER_PRUNE=true",
 		"LANCEKEEPER_TABLE=keeper", "LANCEKEEPER_STATE=/state", "LANCEKEEPER_LOG_LEVEL=debug",
-		"LANCEKEEPER_BEFORE_VERSION=9", "LANCEKEEPER_PIN_VERSIONS=3,17", "LANCEKEEPER_HAS_CLONES=true", "LANCEKEEPER_ERROR_IF_TAGGED=true",
+		"LANCEKEEPER_POLICIES=a: never; b*: keep=2", "LANCEKEEPER_BEFORE_VERSION=9", "LANCEKEEPER_PIN_VERSIONS=3,17", "LANCEKEEPER_HAS_CLONES=true", "LANCEKEEPER_ERROR_IF_TAGGED=true",
 		"LANCEKEEPER_DELETES_PER_SECOND=500", "LANCEKEEPER_ENCRYPTION=aws:kms", "LANCEKEEPER_KMS_KEY=alias/mine", "LANCEKEEPER_REQUESTER_PAYS=true",
 		"LANCEKEEPER_BUCKET_OWNER=123456789012", "LANCEKEEPER_CHECKSUMS=required",
 	}})
@@ -90,6 +90,7 @@ func TestEverySettingFromEverySource(t *testing.T) {
 		"allowShortGrace":  {Value: "false", Source: config.Default},
 		"keep":             {Value: "3", Source: config.Environment},
 		"unverifiedAge":    {Value: "2d", Source: config.Environment},
+		"policies":         {Value: "a, b*", Source: config.Environment},
 		"beforeVersion":    {Value: "9", Source: config.Environment},
 		"pinVersions":      {Value: "3,17", Source: config.Environment},
 		"hasClones":        {Value: "true", Source: config.Environment},
@@ -116,12 +117,12 @@ func TestEverySettingFromEverySource(t *testing.T) {
 	}, fromEnvironment.Effective())
 
 	fromEvent, err := config.Resolve(config.Input{Event: []byte(`{"datasets":["s3://b/one","s3://b/two"],"grace":"5m",
-		"allowShortGrace":true,"keep":2,"unverifiedAge":"3d","beforeVersion":8,"pinVersions":"4","hasClones":true,"errorIfTagged":true,"deletesPerSecond":7,"targetRows":2000,"targetBytes":1048576,"deletionsOver":1e-1,
+		"allowShortGrace":true,"keep":2,"unverifiedAge":"3d","policies":"a: never","beforeVersion":8,"pinVersions":"4","hasClones":true,"errorIfTagged":true,"deletesPerSecond":7,"targetRows":2000,"targetBytes":1048576,"deletionsOver":1e-1,
 		"indexPolicy":"defer","compact":true,"prune":"false","dryRun":true,"until":"drained","timeoutSeconds":90.5}`)})
 	require.NoError(t, err)
 	fromFlags, err := config.Resolve(config.Input{Datasets: []string{"s3://b/one", "s3://b/two"}, Flags: map[string]string{
 		"grace": "5m", "allowShortGrace": "true", "keep": "2", "unverifiedAge": "3d", "targetRows": "2000",
-		"beforeVersion": "8", "pinVersions": "4", "hasClones": "true", "errorIfTagged": "true", "deletesPerSecond": "7",
+		"policies": "a: never", "beforeVersion": "8", "pinVersions": "4", "hasClones": "true", "errorIfTagged": "true", "deletesPerSecond": "7",
 		"targetBytes": "1MiB", "deletionsOver": "0.1", "indexPolicy": "defer", "compact": "true", "prune": "false", "dryRun": "true",
 		"until": "drained", "timeoutSeconds": "1m30.5s",
 	}})
@@ -132,7 +133,7 @@ func TestEverySettingFromEverySource(t *testing.T) {
 			require.Equal(t, config.Flag, fromFlags.Sources[key])
 		}
 	}
-	require.Len(t, slices.DeleteFunc(slices.Collect(maps.Values(fromEvent.Sources)), func(s config.Source) bool { return s == config.Default }), 19)
+	require.Len(t, slices.DeleteFunc(slices.Collect(maps.Values(fromEvent.Sources)), func(s config.Source) bool { return s == config.Default }), 20)
 	fromEvent.Sources, fromFlags.Sources = nil, nil
 	require.Equal(t, fromFlags, fromEvent)
 	require.Equal(t, 90500*time.Millisecond, fromEvent.Timeout)

@@ -18,6 +18,7 @@ const (
 	keyAllowShortGrace = "allowShortGrace"
 	keyKeep            = "keep"
 	keyUnverifiedAge   = "unverifiedAge"
+	keyPolicies        = "policies"
 	keyBeforeVersion   = "beforeVersion"
 	keyPinVersions     = "pinVersions"
 	keyHasClones       = "hasClones"
@@ -106,6 +107,20 @@ func retention() []setting {
 // exceptions narrow what retention lets go.
 func exceptions() []setting {
 	return []setting{
+		{
+			key: keyPolicies, flag: "--policies", environment: "LANCEKEEPER_POLICIES", event: true,
+			parse: func(c *Config, text string) (err error) {
+				c.Rules, err = ParseRules(text)
+				return err
+			},
+			show: func(c Config) string {
+				var patterns []string
+				for _, rule := range c.Rules {
+					patterns = append(patterns, rule.Pattern)
+				}
+				return strings.Join(patterns, ", ")
+			},
+		},
 		{
 			key: keyBeforeVersion, flag: "--before-version", environment: "LANCEKEEPER_BEFORE_VERSION", event: true, policy: true,
 			parse: func(c *Config, text string) (err error) {

@@ -18,12 +18,13 @@ const (
 	officialPrefix = "lance.auto_cleanup."
 )
 
-// ForTable returns the configuration of one dataset, which its own configuration, kept in its manifest, has a say in: above the
-// environment, below event and flags. Keys `lancekeeper.<event key>` are settings, and replace what the official keys
-// `lance.auto_cleanup.older_than` and `….retain_versions` say of grace and keep. Both half-passes off means that the dataset
-// is only reported. What is unknown or out of range is a *Error; nothing here goes below the shortest grace, unless that
-// was allowed by hand. notes say what the owner of the dataset should know.
-func ForTable(c Config, table map[string]string) (tuned Config, notes []string, err error) {
+// ForDataset returns the configuration of one dataset, by its canonical name. Its own configuration, kept in its manifest, has a
+// say above the environment; the most specific of the rules above that; event and flags have the last word. Keys
+// `lancekeeper.<event key>` are settings, and replace what the official keys `lance.auto_cleanup.older_than` and
+// `….retain_versions` say of grace and keep. Both half-passes off means that the dataset is only reported. What is unknown or
+// out of range is a *Error; nothing here goes below the shortest grace, unless that was allowed by hand. notes say what the
+// owner of the dataset should know.
+func ForDataset(c Config, dataset string, table map[string]string) (tuned Config, notes []string, err error) {
 	c.Sources, c.PinVersions = maps.Clone(c.Sources), slices.Clone(c.PinVersions)
 	r := resolver{config: c, said: map[string]given{}}
 	if notes, err = r.official(table); err != nil {
@@ -32,15 +33,29 @@ func ForTable(c Config, table map[string]string) (tuned Config, notes []string, 
 	if err := r.table(table); err != nil {
 		return Config{}, nil, err
 	}
-	for key, age := range map[string]time.Duration{keyGrace: r.config.Grace, keyUnverifiedAge: r.config.UnverifiedAge} {
-		if r.config.Sources[key] == Table && age < ShortestGrace && !c.AllowShortGrace {
-			return Config{}, nil, r.wrong(key, fmt.Sprintf("must be at least %s: a dataset's own configuration can't go below", FormatDuration(ShortestGrace)))
+	if rule, found := ruleFor(c.Rules, dataset); found {
+		if err := r.rule(rule); err != nil {
+			return Config{}, nil, err
 		}
 	}
+	if err := r.floor(); err != nil {
+		return Config{}, nil, err
+	}
 	if !r.config.Compact && !r.config.Prune {
-		notes = append(notes, "the dataset's own configuration leaves nothing to do: it is only reported")
+		notes = append(notes, fmt.Sprintf("its %s leaves nothing to do: the dataset is only reported", r.config.Sources[keyPrune]))
 	}
 	return r.config, notes, nil
+}
+
+// floor is that no age of a dataset's own goes below what is safe, whoever set it, but by hand.
+func (r *resolver) floor() error {
+	for key, age := range map[string]time.Duration{keyGrace: r.config.Grace, keyUnverifiedAge: r.config.UnverifiedAge} {
+		source := r.config.Sources[key]
+		if (source == Table || source == Policy) && age < ShortestGrace && !r.config.AllowShortGrace {
+			return r.wrong(key, fmt.Sprintf("must be at least %s: only --allow-short-grace, by hand, goes below", FormatDuration(ShortestGrace)))
+		}
+	}
+	return nil
 }
 
 // mayTune says whether a dataset's own configuration counts for a setting: not where this run was told by hand or event.

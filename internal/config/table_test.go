@@ -14,7 +14,7 @@ func tuned(t *testing.T, in config.Input, table map[string]string) (config.Confi
 	t.Helper()
 	c, err := config.Resolve(in)
 	require.NoError(t, err)
-	return config.ForTable(c, table)
+	return config.ForDataset(c, "s3://bucket/t.lance", table)
 }
 
 func TestTablesHaveASay(t *testing.T) {
@@ -56,7 +56,7 @@ func TestTablesAreApart(t *testing.T) {
 	t.Parallel()
 	c, err := config.Resolve(input(nil))
 	require.NoError(t, err)
-	_, _, err = config.ForTable(c, map[string]string{"lancekeeper.grace": "3h", "lancekeeper.pinVersions": "1"})
+	_, _, err = config.ForDataset(c, "s3://bucket/t.lance", map[string]string{"lancekeeper.grace": "3h", "lancekeeper.pinVersions": "1"})
 	require.NoError(t, err)
 	require.Equal(t, config.Default, c.Sources["grace"])
 	require.Empty(t, c.PinVersions)
@@ -126,4 +126,72 @@ func TestKeyNeedsItsEncryption(t *testing.T) {
 	require.ErrorContains(t, err, "12 digits")
 	_, err = config.Resolve(flags("checksums", "suported"))
 	require.ErrorContains(t, err, "did you mean supported?")
+}
+
+// N2: different datasets need different retention; the most specific rule wins, and what is run by hand over all of them.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	in := environ("LANCEKEEPER_GRACE=7d", "LANCEKEEPER_POLICIES=*: keep=2; stats: grace=1h keep=5\ns3://bucket/db/audit*: never;s3://bucket//db/audit-2.lance/: grace=2h")
+	c, err := config.Resolve(in)
+	require.NoError(t, err)
+	for dataset, want := range map[string]struct {
+		grace time.Duration
+		keep  int
+		works bool
+	}{
+		"s3://bucket/db/stats.lance":    {time.Hour, 5, true},
+		"s3://other/stats.lance":        {time.Hour, 5, true},
+		"s3://bucket/db/stats-2.lance":  {7 * 24 * time.Hour, 2, true},
+		"s3://bucket/db/audit.lance":    {7 * 24 * time.Hour, 1, false},
+		"s3://bucket/db/audit/x.lance":  {7 * 24 * time.Hour, 1, false},
+		"s3://bucket/db/audit-2.lance":  {2 * time.Hour, 1, true},
+		"s3://bucket2/db/audit-2.lance": {7 * 24 * time.Hour, 2, true},
+	} {
+		got, notes, err := config.ForDataset(c, dataset, nil)
+		require.NoError(t, err, dataset)
+		require.Equal(t, want.grace, got.Grace, dataset)
+		require.Equal(t, want.keep, got.Keep, dataset)
+		require.Equal(t, want.works, got.Compact && got.Prune, dataset)
+		require.Equal(t, !want.works, len(notes) == 1, dataset)
+	}
+	got, _, err := config.ForDataset(c, "s3://bucket/db/stats.lance", map[string]string{"lancekeeper.grace": "3h", "lancekeeper.targetRows": "9"})
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, got.Grace, "who runs the keeper decides over who writes the dataset")
+	require.Equal(t, uint64(9), got.TargetRows)
+	require.Equal(t, config.Resolved{Value: "1h", Source: "policy"}, got.Policy()["grace"])
+
+	in.Flags = map[string]string{"grace": "4d"}
+	c, err = config.Resolve(in)
+	require.NoError(t, err)
+	got, _, err = config.ForDataset(c, "s3://bucket/db/stats.lance", nil)
+	require.NoError(t, err)
+	require.Equal(t, 96*time.Hour, got.Grace)
+	require.Equal(t, 5, got.Keep)
+}
+
+func TestRulesThatAreWrong(t *testing.T) {
+	t.Parallel()
+	for text, why := range map[string]string{
+		"stats":                         "must be a pattern, a colon, a space",
+		"stats: ":                       "must be a pattern, a colon, a space",
+		"stats: always":                 "must be never, or a setting",
+		"stats: never keep=2":           "must be never, or a setting",
+		"stats: gracee=1h":              "did you mean grace?",
+		"stats: datasets=x":             "unknown setting",
+		"stats: allowShortGrace=true":   "unknown setting",
+		"stats: keep=0":                 "must be a whole number from 1",
+		"stats: grace=5m":               "must be at least 1h",
+		"a: keep=1; b: unverifiedAge=0": "must be at least 1h",
+	} {
+		_, err := config.Resolve(flags("policies", text))
+		var setting *config.Error
+		require.ErrorAs(t, err, &setting, text)
+		require.Equal(t, "--policies", setting.Setting)
+		require.ErrorContains(t, err, why)
+	}
+	c, err := config.Resolve(flags("policies", "stats: grace=5m", "allowShortGrace", "true"))
+	require.NoError(t, err)
+	got, _, err := config.ForDataset(c, "s3://b/stats.lance", nil)
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Minute, got.Grace)
 }
