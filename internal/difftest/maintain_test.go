@@ -47,6 +47,9 @@ type result struct {
 	Findings []struct {
 		Kind, Detail string
 	} `json:"findings"`
+	Policy map[string]struct {
+		Value, Source string
+	} `json:"policy"`
 	UnreclaimedVersions *uint64 `json:"unreclaimedVersions"`
 	ConsecutiveFailures int     `json:"consecutiveFailures"`
 }

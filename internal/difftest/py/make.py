@@ -273,6 +273,22 @@ def branches(job):
 
 
 @recipe
+def clone(job):
+    """A dataset and, beside it, a shallow clone of an old version of it, which then went its own way."""
+    job.appends(5, 20)
+    job.open().delete("id < 3")
+    at = job.open().version
+    copy = f"{job.uri.removesuffix('.lance')}-copy.lance"
+    ds = job.open().shallow_clone(copy, at, storage_options=storage_options(job.uri))
+    lance.write_dataset(job.rows(5, 7000), ds, mode="append", storage_options=storage_options(job.uri))
+    lance.dataset(copy, storage_options=storage_options(job.uri)).delete("id = 9")
+    job.appends(4, 10, 1000)
+    job.open().delete("id % 7 = 0")
+    job.notes = {"copy": copy, "version": at}
+    age(copy, job.o.age_days)
+
+
+@recipe
 def v1names(job):
     """Manifests named <version>.manifest."""
     job.appends(12, 10, enable_v2_manifest_paths=False)
