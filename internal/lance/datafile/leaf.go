@@ -61,6 +61,7 @@ const noColumn = -1
 // find takes the columns apart and checks that what each holds adds up.
 func (l *Leaf) find(columns []int) error {
 	values := l.r.rows
+	below := false // a struct
 	for i, c := range columns[:len(columns)-1] {
 		list := l.layers[len(l.layers)-1-i].List()
 		switch {
@@ -71,25 +72,34 @@ func (l *Leaf) find(columns []int) error {
 			if err != nil {
 				return err
 			}
-			if lists.rows() != values {
+			if !enough(lists.rows(), values, below) {
 				return lance.Corrupt("", "%d lists in column %d, should be %d", lists.rows(), c, values)
 			}
 			l.lists = append(l.lists, lists)
 			values = lists.items()
 		case c != noColumn:
-			if err := l.r.headers(c, values); err != nil {
+			n, err := l.r.headers(c)
+			if err != nil {
 				return err
 			}
+			if !enough(n, values, below) {
+				return lance.Corrupt("", "%d structs in column %d, should be %d", n, c, values)
+			}
 		}
+		below = below || !list
 	}
 	if l.column = columns[len(columns)-1]; l.column == noColumn {
 		return lance.Corrupt("", "no column of values")
 	}
-	if n := total(l.r.columns[l.column]); n != values {
+	if n := total(l.r.columns[l.column]); !enough(n, values, below) {
 		return lance.Corrupt("", "pages of column %d have %d values, should have %d", l.column, n, values)
 	}
 	return nil
 }
+
+// enough says whether a column has as many values as it should. Old writers (seen with pylance 0.20.0) stored of a part of an array of
+// structs the fields of the whole array; readers take the first of them.
+func enough(n, want uint64, belowStruct bool) bool { return n == want || n > want && belowStruct }
 
 // total is the number of values of pages.
 func total(pages []page) uint64 {

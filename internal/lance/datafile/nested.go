@@ -50,21 +50,18 @@ func (r *Reader) level(column int) (level, error) {
 	return l, nil
 }
 
-// headers checks that a struct's column has one for each value.
-func (r *Reader) headers(column int, values uint64) error {
+// headers is the number of structs in a column of them.
+func (r *Reader) headers(column int) (uint64, error) {
 	for i, p := range r.columns[column] {
 		e, err := p.array()
 		if err != nil {
-			return fmt.Errorf("page %d of column %d: %w", i, column, err)
+			return 0, fmt.Errorf("page %d of column %d: %w", i, column, err)
 		}
 		if !v20.IsHeader(e) {
-			return lance.Unsupported("encoding", "of a struct", "")
+			return 0, lance.Unsupported("encoding", "of a struct", "")
 		}
 	}
-	if n := total(r.columns[column]); n != values {
-		return lance.Corrupt("", "%d structs in column %d, should be %d", n, column, values)
-	}
-	return nil
+	return total(r.columns[column]), nil
 }
 
 // walker looks lists up, at rising positions from one to another. It reads no others.

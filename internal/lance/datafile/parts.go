@@ -22,6 +22,7 @@ type part struct {
 // plan cuts the rows of a column within lists into parts. Lists are read only where those of one page own too much for one part.
 func (l *Leaf) plan(ctx context.Context) error {
 	if len(l.lists) == 0 {
+		l.clip()
 		return nil
 	}
 	c := cutter{parts: []part{}}
@@ -34,20 +35,21 @@ func (l *Leaf) plan(ctx context.Context) error {
 		return err == nil && v20.Partly(l.t, e)
 	}))
 	outer := &l.lists[0]
-	for i, p := range outer.pages {
-		if p.rows == 0 {
+	for i := range outer.pages {
+		first, last := outer.starts[i], min(outer.starts[i+1], l.r.rows)
+		if first >= last {
 			continue
 		}
-		from, to := []uint64{outer.starts[i], outer.owned[i]}, []uint64{outer.starts[i+1], outer.owned[i+1]}
+		from, to := []uint64{first, outer.owned[i]}, []uint64{last, outer.owned[i+1]}
 		for j := range l.lists[1:] {
-			first, last := l.lists[j+1].around(from[j+1], to[j+1])
-			from, to = append(from, first), append(to, last)
+			begin, end := l.lists[j+1].around(from[j+1], to[j+1])
+			from, to = append(from, begin), append(to, end)
 		}
-		if c.weight(from, to) <= partBytes || p.rows == 1 {
+		if c.weight(from, to) <= partBytes || last-first == 1 {
 			c.add(from, to)
 			continue
 		}
-		at, err := l.positions(ctx, i)
+		at, err := l.positions(ctx, first, last)
 		if err != nil {
 			return err
 		}
@@ -55,6 +57,21 @@ func (l *Leaf) plan(ctx context.Context) error {
 	}
 	l.parts = c.parts
 	return nil
+}
+
+// clip makes parts of the pages of values where these are more than the file has rows.
+func (l *Leaf) clip() {
+	pages := l.r.columns[l.column]
+	if total(pages) == l.r.rows {
+		return
+	}
+	l.parts = []part{}
+	first := starts(pages)
+	for i, p := range pages {
+		if to := min(first[i+1], l.r.rows); first[i] < to {
+			l.parts = append(l.parts, part{from: first[i], to: to, bytes: p.bytes(), weight: 2 * p.bytes()})
+		}
+	}
 }
 
 // around gives the items of all pages that hold some of the lists [from, to).
@@ -65,17 +82,16 @@ func (l *level) around(from, to uint64) (first, last uint64) {
 	return l.owned[pageOf(l.starts, from)], l.owned[pageOf(l.starts, to-1)+1]
 }
 
-// positions gives for one page of the outermost lists where each begins, and at last where they end: in their own column, in each
+// positions gives for lists [first, last) of the outermost ones where each begins, and at last where they end: in their own column, in each
 // one of lists within them, and in that of the values.
-func (l *Leaf) positions(ctx context.Context, index int) ([][]uint64, error) {
-	outer := &l.lists[0]
-	rows := make([]uint64, outer.pages[index].rows+1) // its lists have bytes: they weigh too much
+func (l *Leaf) positions(ctx context.Context, first, last uint64) ([][]uint64, error) {
+	rows := make([]uint64, last-first+1) // each has some bytes in the file
 	for i := range rows {
-		rows[i] = outer.starts[index] + uint64(i)
+		rows[i] = first + uint64(i)
 	}
 	at := [][]uint64{rows}
 	for i := range l.lists {
-		w := walker{r: l.r, level: &l.lists[i], from: at[i][0], to: at[i][len(rows)-1]}
+		w := walker{r: l.r, level: &l.lists[i], from: at[i][0], to: at[i][len(rows)-1] + 1}
 		items := make([]uint64, len(rows))
 		for j, position := range at[i] {
 			var err error
