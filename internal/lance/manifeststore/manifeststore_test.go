@@ -3,6 +3,7 @@ package manifeststore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -259,6 +260,31 @@ func TestCommitWhileListing(t *testing.T) {
 	keys, err := r.list()
 	require.NoError(t, err)
 	require.Contains(t, keys, key(4))
+}
+
+// A version that is finished while the names are listed is shown once, in whatever order they come.
+func TestFinishedWhileListing(t *testing.T) {
+	t.Parallel()
+	for _, unordered := range []bool{false, true} {
+		r := newRig(t)
+		if unordered {
+			r.bucket.Unordered()
+		}
+		at := r.staged(4, 2)
+		for i := range 20 {
+			r.put(fmt.Sprintf("data/%d.lance", i), "x")
+		}
+		r.faults.Hook(func(ctx context.Context, op faultstore.Op) error {
+			if op.Kind == "list" && op.When == faultstore.Before {
+				return r.bucket.Copy(ctx, at, key(4))
+			}
+			return nil
+		})
+		keys, err := r.list()
+		require.NoError(t, err)
+		require.Len(t, slices.DeleteFunc(keys, func(k string) bool { return k != key(4) }), 1)
+		require.NotContains(t, keys, at)
+	}
 }
 
 // Rows go with their manifests and after them; rows that others left go too; the latest never does.

@@ -42,6 +42,7 @@ type listing struct {
 	store    *Store
 	latest   Row
 	virtual  *objstore.Object // the version that was the latest and staged at the beginning, until it was shown
+	shown    string           // its key, once it was
 	whole    bool
 	seen     bool // the latest version
 	versions map[uint64]struct{}
@@ -92,6 +93,9 @@ func (l *listing) pass(ctx context.Context, o objstore.Object, yield func(objsto
 		l.versions[version] = struct{}{}
 		l.seen = l.seen || version == l.latest.Version
 	}
+	if o.Key == l.shown {
+		return true // finished meanwhile, and shown before: a store that lists in no order
+	}
 	if l.virtual != nil && o.Key == l.virtual.Key {
 		l.virtual = nil // finished meanwhile
 	}
@@ -123,7 +127,7 @@ func (l *listing) know(ctx context.Context, version uint64) error {
 
 func (l *listing) show(yield func(objstore.Object, error) bool) bool {
 	o := *l.virtual
-	l.virtual = nil
+	l.virtual, l.shown = nil, o.Key
 	version, _ := attached(o.Key)
 	l.versions[version] = struct{}{}
 	l.seen = l.seen || version == l.latest.Version
