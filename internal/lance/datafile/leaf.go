@@ -72,8 +72,8 @@ func (l *Leaf) find(columns []int) error {
 			if err != nil {
 				return err
 			}
-			if !enough(lists.rows(), values, below) {
-				return lance.Corrupt("", "%d lists in column %d, should be %d", lists.rows(), c, values)
+			if err := same(c, lists.rows(), values, below); err != nil {
+				return err
 			}
 			l.lists = append(l.lists, lists)
 			values = lists.items()
@@ -82,8 +82,8 @@ func (l *Leaf) find(columns []int) error {
 			if err != nil {
 				return err
 			}
-			if !enough(n, values, below) {
-				return lance.Corrupt("", "%d structs in column %d, should be %d", n, c, values)
+			if err := same(c, n, values, below); err != nil {
+				return err
 			}
 		}
 		below = below || !list
@@ -91,15 +91,20 @@ func (l *Leaf) find(columns []int) error {
 	if l.column = columns[len(columns)-1]; l.column == noColumn {
 		return lance.Corrupt("", "no column of values")
 	}
-	if n := total(l.r.columns[l.column]); !enough(n, values, below) {
-		return lance.Corrupt("", "pages of column %d have %d values, should have %d", l.column, n, values)
-	}
-	return nil
+	return same(l.column, total(l.r.columns[l.column]), values, below)
 }
 
-// enough says whether a column has as many values as it should. Old writers (seen with pylance 0.20.0) stored of a part of an array of
-// structs the fields of the whole array; readers take the first of them.
-func enough(n, want uint64, belowStruct bool) bool { return n == want || n > want && belowStruct }
+// same checks the number of values of a column. Of a part of an array of structs, pylance 0.20.0 stored the fields of the whole array, and
+// shows other rows than were written; newer readers refuse such a file.
+func same(column int, n, want uint64, belowStruct bool) error {
+	switch {
+	case n == want:
+		return nil
+	case n > want && belowStruct:
+		return lance.Unsupported("struct", fmt.Sprintf("whose fields have more values (%d in column %d) than it has rows (%d)", n, column, want), "")
+	}
+	return lance.Corrupt("", "pages of column %d have %d values, should have %d", column, n, want)
+}
 
 // total is the number of values of pages.
 func total(pages []page) uint64 {

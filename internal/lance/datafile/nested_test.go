@@ -216,6 +216,22 @@ func TestTooManyKeysLeaveNothingBehind(t *testing.T) {
 	require.Equal(t, hashOf(l), sum)
 }
 
+// TestFieldsLongerThanTheirStructAreRefused: an old engine wrote such files, of which nobody can tell the right rows.
+func TestFieldsLongerThanTheirStructAreRefused(t *testing.T) {
+	t.Parallel()
+	typ := encoding.Type{Bits: 8}
+	lists := []encoding.Layer{encoding.AllValidItem, encoding.AllValidList}
+	b := &encoding.Block{Rows: 2, Layers: lists, Rep: []uint16{1, 0, 0, 1}, Values: encoding.Values{N: 4, Fixed: make([]byte, 4)}}
+	data := writeTree(t, nil, []encodingtest.TreeLeaf{{Path: []int32{0, 1}, Type: typ, Layers: lists, Block: b}}, func() int { return 2 })
+	file, err := datafile.Open(t.Context(), stored(t, data), key, 0)
+	require.NoError(t, err)
+	_, err = file.Leaf(t.Context(), []int{-1, 1}, typ, []encoding.Layer{encoding.AllValidItem, encoding.AllValidItem})
+	require.ErrorIs(t, err, lance.ErrUnsupported)
+	require.ErrorContains(t, err, "more values (4 in column 1) than it has rows (2)")
+	_, err = file.Leaf(t.Context(), []int{1}, typ, []encoding.Layer{encoding.AllValidItem})
+	require.ErrorIs(t, err, lance.ErrCorrupt)
+}
+
 // nestedFile is a small file with lists in lists and structs.
 func nestedFile(t testing.TB) ([]byte, []encodingtest.TreeLeaf) {
 	t.Helper()

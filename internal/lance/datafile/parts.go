@@ -22,7 +22,6 @@ type part struct {
 // plan cuts the rows of a column within lists into parts. Lists are read only where those of one page own too much for one part.
 func (l *Leaf) plan(ctx context.Context) error {
 	if len(l.lists) == 0 {
-		l.clip()
 		return nil
 	}
 	c := cutter{parts: []part{}}
@@ -36,8 +35,8 @@ func (l *Leaf) plan(ctx context.Context) error {
 	}))
 	outer := &l.lists[0]
 	for i := range outer.pages {
-		first, last := outer.starts[i], min(outer.starts[i+1], l.r.rows)
-		if first >= last {
+		first, last := outer.starts[i], outer.starts[i+1]
+		if first == last {
 			continue
 		}
 		from, to := []uint64{first, outer.owned[i]}, []uint64{last, outer.owned[i+1]}
@@ -57,21 +56,6 @@ func (l *Leaf) plan(ctx context.Context) error {
 	}
 	l.parts = c.parts
 	return nil
-}
-
-// clip makes parts of the pages of values where these are more than the file has rows.
-func (l *Leaf) clip() {
-	pages := l.r.columns[l.column]
-	if total(pages) == l.r.rows {
-		return
-	}
-	l.parts = []part{}
-	first := starts(pages)
-	for i, p := range pages {
-		if to := min(first[i+1], l.r.rows); first[i] < to {
-			l.parts = append(l.parts, part{from: first[i], to: to, bytes: p.bytes(), weight: 2 * p.bytes()})
-		}
-	}
 }
 
 // around gives the items of all pages that hold some of the lists [from, to).
