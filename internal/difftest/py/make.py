@@ -346,6 +346,16 @@ def indexed(job):
 
 
 @recipe
+def contended(job):
+    """Two groups of four small fragments between large ones of 200 rows, and an index that covers the first large one alone."""
+    job.write(job.rows(200))
+    job.open().create_scalar_index("id", "BTREE")
+    job.appends(4, 10, 1000)
+    job.write(job.rows(200, 2000))
+    job.appends(4, 10, 3000)
+
+
+@recipe
 def reindexed(job):
     """A BTREE index built three times: two index folders that only old versions name."""
     job.appends(4, 30)
