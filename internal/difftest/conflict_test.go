@@ -58,7 +58,8 @@ func TestConflictMatrix(t *testing.T) {
 		tables := Dump(t, root)
 		require.Len(t, tables, len(want))
 		for name, table := range tables {
-			require.Equal(t, want[name], landed{Bag: table.Bag, Rows: table.Rows}, "%s, %s", name, when)
+			held := landed{Bag: table.Bag, Rows: table.Rows}
+			require.Equal(t, want[name], held, "%s, %s", name, when)
 			for _, v := range table.Versions {
 				require.Equal(t, v.Rows, v.Scan, "%s, %s, version %d", name, when, v.Number)
 			}
@@ -117,7 +118,7 @@ func overtaken(t *testing.T, uri, operation string) (left landed, committed bool
 	store.Hook(func(_ context.Context, op faultstore.Op) error {
 		if op.Kind == "putIfAbsent" && op.When == faultstore.Before && strings.HasPrefix(op.Key, manifest.Folder) && !met {
 			met = true
-			python(t, &left, "conflict.py", uri, operation)
+			python(t, &left, "conflict.py", uri, operation) //nolint:contextcheck // it has the test's
 		}
 		return nil
 	})

@@ -404,6 +404,35 @@ def configured(job):
     job.appends(8, 5, 100)
 
 
+INDICES = {"BTREE": "number", "BITMAP": "number", "ZONEMAP": "number", "BLOOMFILTER": "number", "LABEL_LIST": "labels", "INVERTED": "text",
+           "NGRAM": "text", "IVF_PQ": "vector", "IVF_HNSW_SQ": "vector", "IVF_FLAT": "vector"}
+
+
+@recipe
+def indices(job):
+    """A dataset for each kind of index, over the first fragments of several; with --stable, of stable row ids."""
+    def some(n, start):
+        r = range(start, start + n)
+        return pa.table({"id": pa.array(r, pa.int64()), "number": pa.array([None if i % 13 == 5 else i % 19 for i in r], pa.int64()),
+                         "labels": pa.array([[f"label {j}" for j in range(i % 4 + 1)] for i in r], pa.list_(pa.utf8())),
+                         "text": [f"word{i % 17} and word{i % 5}" for i in r],
+                         "vector": pa.array([[job.rng.random() for _ in range(16)] for _ in r], pa.list_(pa.float32(), 16))})
+    top = job.uri.removesuffix(".lance")
+    for kind, column in INDICES.items():
+        job.uri = f"{top}/{kind}.lance"
+        for i in range(5):
+            job.write(some(80, 80 * i), **({} if i else {"enable_stable_row_ids": job.o.stable}))
+        if column == "vector":
+            pq = {"num_sub_vectors": 4} if kind == "IVF_PQ" else {}
+            job.open().create_index(column, kind, num_partitions=2, **pq)
+        else:
+            job.open().create_scalar_index(column, kind)
+        job.write(some(30, 1000))
+        job.write(some(30, 1030))
+        job.open().delete("id % 11 = 4")
+    job.uri = top
+
+
 @recipe
 def legacy(job):
     """Data files of the first format: pruned, never rewritten."""
@@ -434,6 +463,7 @@ def main():
     p.add_argument("--keys", type=int, default=20)
     p.add_argument("--rows", type=int, default=1000, help="of a fragment of types")
     p.add_argument("--no-nulls", action="store_true")
+    p.add_argument("--stable", action="store_true", help="stable row ids")
     p.add_argument("--age-days", type=float, default=30)
     job = Job(p.parse_args())
     RECIPES[job.o.recipe](job)
