@@ -169,7 +169,9 @@ func TestMarginFitsTheTime(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 10*time.Second, margin(time.Time{}))
 	require.Equal(t, 10*time.Second, margin(time.Now().Add(15*time.Minute)))
-	require.Equal(t, time.Second, margin(time.Now().Add(3*time.Second)))
+	require.InDelta(t, 3*time.Second, margin(time.Now().Add(20*time.Second)), float64(time.Second))
+	require.InDelta(t, time.Second, margin(time.Now().Add(3*time.Second)), float64(time.Second/2))
+	require.Equal(t, time.Second, margin(time.Now().Add(-time.Second)))
 }
 
 func TestReleaseIsThreeNumbers(t *testing.T) {

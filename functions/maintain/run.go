@@ -144,14 +144,15 @@ func limitMemory(bytes int64) {
 	}
 }
 
-// margin is the time behind the run's own deadline in which the outcome is recorded and reported: a tenth of what there is, between one
-// and ten seconds.
+// margin is the time behind the run's own deadline in which the outcome is recorded and reported: a tenth of what there is, between
+// three and ten seconds; of a short time a third, and one second at least.
 func margin(deadline time.Time) time.Duration {
-	const least, most = time.Second, 10 * time.Second
+	const least, enough, most = time.Second, 3 * time.Second, 10 * time.Second
 	if deadline.IsZero() {
 		return most
 	}
-	return min(most, max(least, time.Until(deadline)/10))
+	left := time.Until(deadline)
+	return min(most, max(least, left/10, min(enough, left/3)))
 }
 
 // release is a version that a manifest can carry: x.y.z without what a build adds.

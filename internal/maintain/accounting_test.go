@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lancekeeper/internal/lance/dataset"
 	"lancekeeper/internal/lance/lancetest"
 	"lancekeeper/internal/ledger"
 	"lancekeeper/internal/maintain"
@@ -409,10 +410,13 @@ func TestShareOfTheTime(t *testing.T) {
 				b.settings.UntilDrained, b.deadline = untilDrained, time.Minute
 				began, slow := b.clock.now(), false
 				b.faults.Hook(func(ctx context.Context, op faultstore.Op) error {
-					if op.Kind == "upload" && !slow {
-						slow = true
-						<-ctx.Done()
-						return ctx.Err()
+					if op.Kind != "delete" && strings.HasPrefix(op.Key, dataset.DataFolder) && op.When == faultstore.Before && !slow {
+						select {
+						case <-time.After(13 * time.Second):
+						case <-ctx.Done():
+							slow = true
+							return ctx.Err()
+						}
 					}
 					return nil
 				})
@@ -536,4 +540,77 @@ func TestDryRun(t *testing.T) {
 	done := b.good()
 	require.Equal(t, len(r.Pruning.Plan.Versions), done.Pruning.VersionsRemoved)
 	require.Len(t, before, len(b.store.Keys())+len(r.Pruning.Plan.Files))
+}
+
+// Where the ledger does not answer there is no order to go by: every target has its pass, which says what is wrong.
+func TestOrderWithoutALedger(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, 1)
+	keeper := b.keeper()
+	keeper.Ledger = deaf{keeper.Ledger}
+	targets := make([]maintain.Target, 4)
+	for i := range targets {
+		targets[i] = b.target()
+		targets[i].Key = fmt.Sprintf("key %d", i)
+		targets[i].URI = fmt.Sprintf("mem://%d", i)
+	}
+	doc := keeper.Run(t.Context(), targets)
+	require.Len(t, doc.Results, len(targets))
+	for i, r := range doc.Results {
+		require.Equal(t, targets[i].URI, r.Dataset)
+	}
+}
+
+// deaf is a ledger that knows only the first dataset and can't be read beyond it.
+type deaf struct{ maintain.Ledger }
+
+func (d deaf) Load(ctx context.Context, dataset string) (ledger.Entry, bool, error) {
+	if dataset == "key 0" {
+		return d.Ledger.Load(ctx, dataset) //nolint:wrapcheck // a wrapper adds nothing
+	}
+	return ledger.Entry{}, false, errors.New("no answer")
+}
+
+// A pass whose time goes by while the store answers nothing has failed, whichever step it is in; one whose requests are slow and
+// answered is unfinished.
+func TestSilentStore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hangs func(op faultstore.Op) bool
+		step  string
+	}{
+		"everything": {func(op faultstore.Op) bool { return !strings.HasPrefix(op.Kind, "ledger") }, "open"},
+		"data":       {func(op faultstore.Op) bool { return op.Kind == "get" && strings.HasPrefix(op.Key, dataset.DataFolder) }, "compact"},
+		"write":      {func(op faultstore.Op) bool { return op.Kind == "upload" }, "compact"},
+		"commit":     {func(op faultstore.Op) bool { return op.Kind == "putIfAbsent" && isManifest(op.Key) }, "compact"},
+		"delete":     {func(op faultstore.Op) bool { return op.Kind == "delete" }, "prune"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newTable(t, 1, 1, 1)
+				rows := lancetest.Latest(t, b.store)
+				b.deadline = 20 * time.Second
+				b.faults.Hook(func(ctx context.Context, op faultstore.Op) error {
+					if !c.hangs(op) {
+						return nil
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				r := b.pass()
+				require.Equal(t, maintain.Failed, r.Outcome, r.Reason)
+				require.Equal(t, c.step, r.Error.Step)
+				require.Contains(t, r.Error.Message, "did not answer for")
+				require.Contains(t, r.Reason, "did not answer for")
+				require.Equal(t, 1, r.ConsecutiveFailures)
+				require.Equal(t, 1, b.entry().ConsecutiveFailures)
+				require.Nil(t, b.entry().Started, "recorded as ended")
+				require.Equal(t, rows, lancetest.Latest(t, b.store))
+				b.restart()
+				b.good()
+				require.Equal(t, rows, lancetest.Latest(t, b.store))
+			})
+		})
+	}
 }

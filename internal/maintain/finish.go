@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"time"
 
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/dataset"
@@ -35,19 +36,71 @@ func (p *pass) fail(err error) {
 
 // finish is the end of every pass that held the lock: measure, record, metrics, release, whatever came before.
 func (p *pass) finish(ctx context.Context) Result {
+	p.listen()
 	p.begin("record")
-	late, cancel := p.late(ctx)
-	defer cancel()
-	p.settleLate(late)
-	p.measure(late)
+	p.withLate(ctx, measuring, func(ctx context.Context) {
+		p.settleLate(ctx)
+		p.measure(ctx)
+	})
 	p.conclude()
-	p.record(late)
+	p.withLate(ctx, recording, p.record)
 	p.report()
-	if err := p.lease.Release(late); err != nil {
-		p.log.Warn("release", slog.Any("err", err))
-		p.find("lock", "the lease could not be released: "+err.Error())
-	}
+	p.withLate(ctx, releasing, func(ctx context.Context) {
+		if err := p.lease.Release(ctx); err != nil {
+			p.log.Warn("release", slog.Any("err", err))
+			p.find("lock", "the lease could not be released: "+err.Error())
+		}
+	})
 	return p.res
+}
+
+// withLate does a step of the end in time of its own.
+func (p *pass) withLate(ctx context.Context, end time.Duration, do func(ctx context.Context)) {
+	late, cancel := p.late(ctx, end)
+	defer cancel()
+	do(late)
+}
+
+// SilentStoreError is the failure of a pass whose time ended while its store did not answer. Without it such a pass would look
+// like one that had too much to do.
+type SilentStoreError struct {
+	URI     string
+	Silence time.Duration // how long nothing at all was answered
+	Cause   string        // what was given up then
+}
+
+func (e *SilentStoreError) Error() string {
+	return fmt.Sprintf("%s did not answer for %s, until time ran out: %s", e.URI, e.Silence.Round(time.Second), e.Cause)
+}
+
+// A store is silent where nothing was answered for that long, and for that part of the time that the pass had. Stores repeat
+// requests which are not answered, and it may be the last of them alone that time ran out for.
+const (
+	minSilence  = 5 * time.Second
+	silentShare = 3
+)
+
+// listen makes a failure of what is unfinished as far as it is the store's silence that took the time.
+func (p *pass) listen() {
+	if p.meter == nil {
+		return
+	}
+	silence := p.meter.Silence()
+	if silence < minSilence || silence*silentShare < p.keeper.Now().Sub(p.began) {
+		return
+	}
+	err := &SilentStoreError{URI: p.target.URI, Silence: silence}
+	switch {
+	case p.res.Outcome == Partial:
+		err.Cause, p.res.Reason = p.res.Reason, ""
+		p.fail(err)
+	case p.res.Compaction.Outcome == Partial:
+		err.Cause = "compaction is unfinished"
+		p.failCompaction(err)
+	case p.res.Pruning.Outcome == Partial:
+		err.Cause = "pruning is unfinished"
+		p.failPruning(err)
+	}
 }
 
 // settleLate looks once more at rewrites of earlier passes: a version that came meanwhile may have decided them.
@@ -235,7 +288,7 @@ func (p *pass) aside() int {
 // notHeld ends a pass that did not get the lock. Held by another it is skipped, which changes no gauge; any other reason is a
 // failure, recorded as far as the ledger can be reached.
 func (p *pass) notHeld(ctx context.Context, err error) Result {
-	late, cancel := p.late(ctx)
+	late, cancel := p.late(ctx, recording)
 	defer cancel()
 	p.fail(err)
 	p.res.DurationMs = p.keeper.Now().Sub(p.began).Milliseconds()
@@ -265,7 +318,7 @@ func (p *pass) notHeld(ctx context.Context, err error) Result {
 
 // notBegun is a pass for which no time was left: partial, with the gauges as the ledger has them.
 func (p *pass) notBegun(ctx context.Context) Result {
-	late, cancel := p.late(ctx)
+	late, cancel := p.late(ctx, notBegun)
 	defer cancel()
 	p.fail(fmt.Errorf("no time is left for %s: %w", p.target.URI, ctx.Err()))
 	entry, found, err := p.keeper.Ledger.Load(late, p.target.Key)
@@ -289,7 +342,7 @@ func holder(held *lock.HeldError) string {
 // abandoned ends a pass that panicked or hangs, in its stead: it is recorded as failed, with the gauges from the ledger. release
 // says whether nothing of it is at work any more; else its lease is left to expire.
 func (p *pass) abandoned(ctx context.Context, err error, release bool) Result {
-	late, cancel := p.late(ctx)
+	late, cancel := p.late(ctx, abandoning)
 	defer cancel()
 	p.mu.Lock()
 	entry, step, final := p.known, p.step, p.final

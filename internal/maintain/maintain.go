@@ -2,6 +2,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -67,10 +68,15 @@ type Keeper struct {
 	Progress Progress
 	Version  string // of this program, written into manifests
 
-	// Margin is the time behind a run's deadline in which a pass may still be recorded and reported. A third of it goes to
-	// noticing that a pass does not heed its context, a third to the record.
+	// Margin is the time behind a run's deadline in which a pass may still be recorded and reported; 0: a few seconds. A third of
+	// it goes to the end of the pass itself, and a third to the record of one that does not heed its context.
 	Margin time.Duration
 }
+
+// defaultMargin is where runs have no deadline, so that only a pass which is stopped needs it.
+const defaultMargin = 5 * time.Second
+
+func (k *Keeper) margin() time.Duration { return cmp.Or(k.Margin, defaultMargin) }
 
 // Progress is told what happens, for a person who watches. Implementations must not block.
 type Progress interface {

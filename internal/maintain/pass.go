@@ -101,6 +101,7 @@ func (p *pass) run(ctx context.Context) Result {
 	if p.target.Settings.Compact {
 		p.begin("compact")
 		p.compact(ctx)
+		p.listen()
 		p.settle(ctx) // before the versions that tell may go
 	}
 	if p.target.Settings.Prune {
@@ -114,7 +115,7 @@ func (p *pass) run(ctx context.Context) Result {
 func (p *pass) acquire(ctx context.Context) error {
 	until, _ := ctx.Deadline()
 	if !until.IsZero() {
-		until = until.Add(p.keeper.Margin)
+		until = until.Add(p.keeper.margin())
 	}
 	lease, err := p.keeper.Locker.Acquire(ctx, p.target.Key, until)
 	if err != nil {

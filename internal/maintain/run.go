@@ -41,7 +41,7 @@ func (k *Keeper) order(ctx context.Context, targets []Target) []Target {
 		ranks[i].target = t
 		entry, found, err := k.Ledger.Load(ctx, t.Key)
 		if err != nil {
-			break // its pass says what is wrong; a ledger that does not answer must not be waited for again and again
+			return targets // the passes say what is wrong; a ledger that does not answer must not be waited for again and again
 		}
 		if !found {
 			continue
@@ -92,7 +92,7 @@ func (k *Keeper) watched(ctx context.Context, target Target) Result {
 		defer func() {
 			if r := recover(); r != nil {
 				p.log.Error("pass panicked", slog.String("step", p.stepName()), slog.Any("err", r), slog.String("stack", string(debug.Stack())))
-				done <- p.abandoned(context.WithoutCancel(ctx), fmt.Errorf("panic in step %s: %v", p.stepName(), r), true)
+				done <- p.abandoned(ctx, fmt.Errorf("panic in step %s: %v", p.stepName(), r), true)
 			}
 		}()
 		done <- p.run(ctx)
@@ -101,12 +101,12 @@ func (k *Keeper) watched(ctx context.Context, target Target) Result {
 	if !ok {
 		return <-done
 	}
-	hung := time.NewTimer(deadline.Sub(k.Now()) + k.Margin/3)
+	hung := time.NewTimer(deadline.Sub(k.Now()) + k.margin()*overdue/parts)
 	defer hung.Stop()
 	select {
 	case result := <-done:
 		return result
 	case <-hung.C:
-		return p.abandoned(context.WithoutCancel(ctx), fmt.Errorf("step %s did not end in time", p.stepName()), false)
+		return p.abandoned(ctx, fmt.Errorf("step %s did not end in time", p.stepName()), false)
 	}
 }

@@ -50,7 +50,7 @@ func (p *pass) settle(ctx context.Context) {
 // discard deletes the files of a rewrite that is known lost and takes it off the ledger's books. It needs no lease: their names
 // are nobody else's, and no version will ever name them.
 func (p *pass) discard(ctx context.Context, attempt ledger.Attempt) {
-	late, cancel := p.late(ctx)
+	late, cancel := p.late(ctx, discarding)
 	defer cancel()
 	if err := p.remove(late, attempt.Files); err != nil {
 		p.log.Warn("files of a lost rewrite stay for now", slog.Int("files", len(attempt.Files)), slog.Any("err", err))
@@ -60,9 +60,26 @@ func (p *pass) discard(ctx context.Context, attempt ledger.Attempt) {
 	p.entry = p.entry.WithoutAttempt(attempt.TransactionUUID)
 }
 
-// late is a short time for what must still be done when the context has ended.
-func (p *pass) late(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, p.keeper.Margin/3))
+// Ends of what a pass may still do behind its deadline, in parts of the margin. They leave each step time of its own where the
+// one before it hangs; all come before the watchdog gives the pass up, whose record begins only then.
+const (
+	parts      = 24
+	discarding = 2
+	measuring  = 3
+	recording  = 5
+	releasing  = 6
+	overdue    = 8
+	abandoning = 16
+	notBegun   = 20
+)
+
+// late is a context for what must still be done when ctx has ended: until a part of the margin behind its deadline.
+func (p *pass) late(ctx context.Context, end time.Duration) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = p.keeper.Now()
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(p.keeper.margin()*end/parts))
 }
 
 // remove deletes files of our own making, in one batch.

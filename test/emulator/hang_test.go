@@ -195,7 +195,7 @@ func TestOneHangingDataset(t *testing.T) {
 			rows := lancetest.Latest(t, hanging)
 			_, goodURI := upload(t, "updates")
 			g := newGate(t, func(r *http.Request) bool { return hangs(r) && about(r, hangingURI) })
-			const timeout = 12
+			const timeout = 30
 			table, book := newTable(t)
 			f := start(t, "maintain", timeout, "LANCEKEEPER_DATASETS="+hangingURI+","+goodURI, "LANCEKEEPER_TABLE="+table, "AWS_ENDPOINT_URL_S3="+g.url)
 			f.within(timeout, event(t, "scheduled"))
@@ -204,6 +204,7 @@ func TestOneHangingDataset(t *testing.T) {
 			require.EqualValues(t, 0, all[goodURI]["MaintenanceFailures"])
 			require.EqualValues(t, 0, all[goodURI]["UnreclaimedVersions"])
 			require.Positive(t, all[goodURI]["VersionsRemoved"])
+			require.EqualValues(t, 1, all[hangingURI]["MaintenanceFailures"], "unfinished, since nothing was answered")
 			require.NotEqualValues(t, 0, all[hangingURI]["UnreclaimedVersions"], "left out, or the backlog")
 			e, found, err := book.Load(t.Context(), hangingURI)
 			require.NoError(t, err)

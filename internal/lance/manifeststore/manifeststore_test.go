@@ -287,6 +287,42 @@ func TestFinishedWhileListing(t *testing.T) {
 	}
 }
 
+// A staged version that another finishes between two looks of a read is read all the same: before its row was asked for, and after.
+func TestFinishedWhileRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		looks int // so many found nothing before it was finished
+	}{"before the row is read": {1}, "after": {2}} {
+		for kind, read := range map[string]func(s *manifeststore.Store) error{
+			"get":   func(s *manifeststore.Store) error { _, _, err := s.Get(t.Context(), key(4)); return err },
+			"range": func(s *manifeststore.Store) error { _, err := s.GetRange(t.Context(), key(4), 0, 2); return err },
+			"tail":  func(s *manifeststore.Store) error { _, _, err := s.GetTail(t.Context(), key(4), 2); return err },
+			"stat":  func(s *manifeststore.Store) error { _, err := s.Stat(t.Context(), key(4)); return err },
+		} {
+			r := newRig(t)
+			at := r.staged(4, 2)
+			looks := 0
+			r.faults.Hook(func(ctx context.Context, op faultstore.Op) error {
+				if op.Kind != "get" && op.Kind != "stat" {
+					return nil
+				}
+				if (c.looks == 1 && op.When == faultstore.After || c.looks == 2 && op.Key == at && op.When == faultstore.Before) && looks == 0 {
+					looks++
+					r.table.Set(manifeststore.Row{Version: 4, Path: key(4), Size: 4})
+					_, err := r.bucket.Delete(ctx, []string{at})
+					return errors.Join(err, r.bucket.Put(ctx, key(4), []byte(content(4))))
+				}
+				return nil
+			})
+			require.NoError(t, read(r.store), "%s, %s", name, kind)
+			require.Equal(t, 1, looks)
+		}
+	}
+	r := newRig(t)
+	_, _, err := r.store.Get(t.Context(), key(9))
+	require.ErrorIs(t, err, objstore.ErrNotExist, "no such version")
+}
+
 // Rows go with their manifests and after them; rows that others left go too; the latest never does.
 func TestDelete(t *testing.T) {
 	t.Parallel()

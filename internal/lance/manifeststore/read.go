@@ -150,54 +150,65 @@ func (l *listing) end(yield func(objstore.Object, error) bool) {
 	l.store.listed = l.versions
 }
 
-// where is the staged object of a version that is not at its final key.
-func (s *Store) where(ctx context.Context, key string, cause error) (string, bool) {
+// read reads an object at its key. A version that is not there yet is read where its row says it is staged; it may have been
+// finished after either look, so that its key is tried once more.
+func (s *Store) read(ctx context.Context, key string, from func(key string) error) error {
+	err := from(key)
 	version, ok := attached(key)
-	if !ok || !errors.Is(cause, objstore.ErrNotExist) {
-		return "", false
+	if !ok || !errors.Is(err, objstore.ErrNotExist) {
+		return err
 	}
-	row, found, err := s.table.Row(ctx, version)
-	if err != nil || !found {
-		return "", false
+	row, found, rowErr := s.table.Row(ctx, version)
+	if rowErr != nil {
+		return fmt.Errorf("ask the table for version %d: %w", version, rowErr)
 	}
-	final, staged, err := finalOf(row)
-	return row.Path, err == nil && staged && final == key
+	if !found {
+		return err
+	}
+	if final, staged, rowErr := finalOf(row); rowErr != nil || final != key {
+		return err
+	} else if staged {
+		if err := from(row.Path); !errors.Is(err, objstore.ErrNotExist) {
+			return err
+		}
+	}
+	return from(key)
 }
 
 // Stat looks up an object; a staged version by its final key.
-func (s *Store) Stat(ctx context.Context, key string) (objstore.Object, error) {
-	o, err := s.Store.Stat(ctx, key)
-	if staged, ok := s.where(ctx, key, err); ok {
-		o, err = s.Store.Stat(ctx, staged)
-		o.Key = key
-	}
-	return o, err //nolint:wrapcheck // the bucket's own
+func (s *Store) Stat(ctx context.Context, key string) (o objstore.Object, err error) {
+	err = s.read(ctx, key, func(at string) (err error) {
+		o, err = s.Store.Stat(ctx, at)
+		return err //nolint:wrapcheck // the bucket's own
+	})
+	o.Key = key
+	return o, err
 }
 
 // Get reads an object, likewise.
-func (s *Store) Get(ctx context.Context, key string) ([]byte, objstore.Object, error) {
-	data, o, err := s.Store.Get(ctx, key)
-	if staged, ok := s.where(ctx, key, err); ok {
-		data, o, err = s.Store.Get(ctx, staged)
-		o.Key = key
-	}
-	return data, o, err //nolint:wrapcheck // the bucket's own
+func (s *Store) Get(ctx context.Context, key string) (data []byte, o objstore.Object, err error) {
+	err = s.read(ctx, key, func(at string) (err error) {
+		data, o, err = s.Store.Get(ctx, at)
+		return err //nolint:wrapcheck // the bucket's own
+	})
+	o.Key = key
+	return data, o, err
 }
 
 // GetRange reads a part of an object, likewise.
-func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) ([]byte, error) {
-	data, err := s.Store.GetRange(ctx, key, offset, length)
-	if staged, ok := s.where(ctx, key, err); ok {
-		data, err = s.Store.GetRange(ctx, staged, offset, length)
-	}
-	return data, err //nolint:wrapcheck // the bucket's own
+func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) (data []byte, err error) {
+	err = s.read(ctx, key, func(at string) (err error) {
+		data, err = s.Store.GetRange(ctx, at, offset, length)
+		return err //nolint:wrapcheck // the bucket's own
+	})
+	return data, err
 }
 
 // GetTail reads the end of an object, likewise.
-func (s *Store) GetTail(ctx context.Context, key string, n int64) ([]byte, int64, error) {
-	data, size, err := s.Store.GetTail(ctx, key, n)
-	if staged, ok := s.where(ctx, key, err); ok {
-		data, size, err = s.Store.GetTail(ctx, staged, n)
-	}
-	return data, size, err //nolint:wrapcheck // the bucket's own
+func (s *Store) GetTail(ctx context.Context, key string, n int64) (data []byte, size int64, err error) {
+	err = s.read(ctx, key, func(at string) (err error) {
+		data, size, err = s.Store.GetTail(ctx, at, n)
+		return err //nolint:wrapcheck // the bucket's own
+	})
+	return data, size, err
 }

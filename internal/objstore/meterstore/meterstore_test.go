@@ -1,15 +1,18 @@
 package meterstore_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"lancekeeper/internal/objstore"
+	"lancekeeper/internal/objstore/faultstore"
 	"lancekeeper/internal/objstore/memstore"
 	"lancekeeper/internal/objstore/meterstore"
 	"lancekeeper/internal/objstore/storetest"
@@ -103,4 +106,68 @@ func TestCountsFromManySides(t *testing.T) {
 	}
 	group.Wait()
 	require.Equal(t, meterstore.Counts{Get: 1000, BytesRead: 10_000}, s.Counts())
+}
+
+// Only a request that was given up makes a silence, as long as nothing at all was answered before its end; waiting for what an upload
+// sends is none of the store's.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		faults := faultstore.New(memstore.New("mem://metered", time.Now))
+		s := meterstore.New(faults)
+		require.NoError(t, s.Put(t.Context(), "k", []byte("0123456789")))
+		get := func(answer, wait time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			faults.Hook(func(ctx context.Context, _ faultstore.Op) error {
+				select {
+				case <-time.After(answer):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+			_, _, _ = s.Get(ctx, "k")
+		}
+		get(time.Hour, 2*time.Hour)
+		require.Zero(t, s.Silence(), "slow, and answered")
+		get(time.Hour, time.Minute)
+		require.Equal(t, time.Minute, s.Silence())
+		get(time.Hour, time.Second)
+		require.Equal(t, time.Minute, s.Silence(), "the longest")
+
+		faults.Hook(func(ctx context.Context, op faultstore.Op) error {
+			if op.Kind == "get" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			time.Sleep(30 * time.Second) // before and after
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute+time.Second)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() { _, _, _ = s.Get(ctx, "k") })
+		for range 3 {
+			_, err := s.Stat(ctx, "k")
+			require.NoError(t, err)
+		}
+		group.Wait()
+		require.Equal(t, time.Minute, s.Silence(), "another request was answered a second before")
+
+		ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		faults.Hook(func(context.Context, faultstore.Op) error { return nil })
+		_, err := s.Upload(ctx, "u", slow{ctx})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Minute, s.Silence(), "the store waited for us")
+	})
+}
+
+// slow is a source that has nothing before its time is over.
+type slow struct{ ctx context.Context }
+
+func (s slow) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
 }
