@@ -5,17 +5,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
-
-	"lancekeeper/internal/lance/encoding"
 )
 
 // readParallel is how many pages are read at once.
 const readParallel = 16
 
-// inOrder reads pieces ahead, several at once and within about memory bytes, and hands them on in their order.
-func inOrder(ctx context.Context, pieces []piece, memory int64, read func(context.Context, piece) (*encoding.Block, error), use func(*encoding.Block) error) error {
+// weighty is something whose reading takes about so many bytes of memory.
+type weighty interface{ weight() int64 }
+
+// inOrder reads pieces ahead, several at once and within about memory bytes, and hands what was read on in their order.
+func inOrder[P weighty, R any](ctx context.Context, pieces []P, memory int64, read func(context.Context, P) (R, error), use func(R) error) error {
 	type slot struct {
-		block  *encoding.Block
+		result R
+		read   bool
 		weight int64
 		done   chan struct{}
 	}
@@ -36,7 +38,8 @@ func inOrder(ctx context.Context, pieces []piece, memory int64, read func(contex
 			readers.Go(func() error {
 				defer close(s.done)
 				var err error
-				s.block, err = read(inner, p)
+				s.result, err = read(inner, p)
+				s.read = err == nil
 				return err
 			})
 			select {
@@ -56,7 +59,10 @@ func inOrder(ctx context.Context, pieces []piece, memory int64, read func(contex
 			if inner.Err() != nil {
 				return inner.Err() //nolint:wrapcheck // the cause is the readers'
 			}
-			if err := use(s.block); err != nil {
+			if !s.read {
+				return nil // the readers give the cause, which need not be this one
+			}
+			if err := use(s.result); err != nil {
 				return err
 			}
 			room.Release(s.weight)

@@ -14,16 +14,11 @@ import (
 	"lancekeeper/internal/lance/commit"
 	"lancekeeper/internal/lance/datafile"
 	"lancekeeper/internal/lance/dataset"
-	"lancekeeper/internal/lance/encoding"
 	"lancekeeper/internal/lance/lancepb"
 	"lancekeeper/internal/lance/manifest"
 	"lancekeeper/internal/lance/schema"
 	"lancekeeper/internal/objstore"
 )
-
-// A page is cut when it has this much, as official writers do with 8 MiB of a column's values
-// (lance-encoding src/utils/accumulation.rs).
-const pageBytes = 8 << 20
 
 // pipeBytes is handed to the store's upload at once.
 const pipeBytes = 256 << 10
@@ -39,12 +34,14 @@ type Output struct {
 	BytesWritten int64
 	RowsDropped  uint64
 
-	hashes [][]uint64 // for each new fragment, of each column's values as they were read
+	columns [][][]segment // for each new fragment, what each column should be
+	memory  int64         // for pages read ahead
 }
 
 // RewriteOptions bound a rewrite.
 type RewriteOptions struct {
 	MemoryBytes int64 // to stay under, roughly
+	CopyBytes   int64 // the least size of a page that is copied as it is where all of its rows stay; 0: none is
 }
 
 // Rewrite reads the live rows of a task's fragments, column by column, and writes them to new data files with the given names,
@@ -62,19 +59,19 @@ func Rewrite(ctx context.Context, store objstore.Store, m *manifest.Manifest, ta
 	if err != nil {
 		return nil, fmt.Errorf("rewrite %d fragments: %w", len(task.Fragments), err)
 	}
-	out := &Output{Group: commit.Group{Old: task.Fragments}}
+	out := &Output{Group: commit.Group{Old: task.Fragments}, memory: o.MemoryBytes / 4}
 	for _, f := range task.Fragments {
 		out.RowsDropped += f.GetDeletionFile().GetNumDeletedRows()
 	}
 	if len(names) == 0 {
 		return out, nil
 	}
-	sources, err := openSources(ctx, store, task, columns, minor, o.MemoryBytes/4)
+	sources, err := openSources(ctx, store, task, columns, minor, out.memory)
 	if err != nil {
 		return nil, err
 	}
 	w := &rewriter{
-		store: store, sources: sources, columns: columns, layout: layout, minor: minor, memory: o.MemoryBytes / 4,
+		store: store, sources: sources, columns: columns, layout: layout, minor: minor, memory: out.memory, copyBytes: o.CopyBytes,
 		schema: &lancepb.Schema{Fields: m.GetFields(), Metadata: m.GetSchemaMetadata()},
 	}
 	var rowIDs *lineage
@@ -108,17 +105,19 @@ type rewriter struct {
 	minor   int
 	memory  int64 // for pages read ahead
 	read    atomic.Int64
+
+	copyBytes int64 // see RewriteOptions
 }
 
 // fragment writes the live rows [skip, skip+rows) as one data file.
 func (w *rewriter) fragment(ctx context.Context, out *Output, name string, skip, rows uint64) error {
 	key := dataset.DataFolder + name
 	reader, pipe := io.Pipe()
-	hashes := make([]uint64, len(w.columns))
+	segments := make([][]segment, len(w.columns))
 	wrote := make(chan error, 1)
 	go func() {
 		buffered := bufio.NewWriterSize(pipe, pipeBytes)
-		err := w.columnsTo(ctx, buffered, hashes, skip, rows)
+		err := w.columnsTo(ctx, buffered, segments, skip, rows)
 		if err == nil {
 			err = buffered.Flush()
 		}
@@ -141,21 +140,19 @@ func (w *rewriter) fragment(ctx context.Context, out *Output, name string, skip,
 	out.Group.New = append(out.Group.New, &lancepb.DataFragment{Files: []*lancepb.DataFile{file}, PhysicalRows: rows})
 	out.Keys = append(out.Keys, key)
 	out.BytesWritten += size
-	out.hashes = append(out.hashes, hashes)
+	out.columns = append(out.columns, segments)
 	return nil
 }
 
-func (w *rewriter) columnsTo(ctx context.Context, to io.Writer, hashes []uint64, skip, rows uint64) error {
+func (w *rewriter) columnsTo(ctx context.Context, to io.Writer, segments [][]segment, skip, rows uint64) error {
 	file, err := datafile.NewWriter(to, w.minor, proto.CloneOf(w.schema), w.layout.Leaves)
 	if err != nil {
 		return fmt.Errorf("begin the file: %w", err)
 	}
 	for i, c := range w.columns {
-		hash, err := w.column(ctx, file, i, skip, rows)
-		if err != nil {
+		if segments[i], err = w.column(ctx, file, i, skip, rows); err != nil {
 			return fmt.Errorf("column %q: %w", c.Name, err)
 		}
-		hashes[i] = hash
 	}
 	if _, err := file.Close(); err != nil {
 		return fmt.Errorf("end the file: %w", err)
@@ -163,70 +160,20 @@ func (w *rewriter) columnsTo(ctx context.Context, to io.Writer, hashes []uint64,
 	return nil
 }
 
-// column writes one column and returns the hash of its values as they were read.
-func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int, skip, rows uint64) (uint64, error) {
+// column writes one column.
+func (w *rewriter) column(ctx context.Context, file *datafile.Writer, column int, skip, rows uint64) ([]segment, error) {
 	t, layers := w.columns[column].Type, w.columns[column].Layers
-	hasher := encoding.NewHasher(t)
-	builder := encoding.NewBuilder(t, len(layers))
-	var written uint64
-	flush := func() error {
-		n := builder.Rows()
-		if n == 0 {
-			return nil
-		}
-		block, err := builder.Take(n)
-		if err != nil {
-			return fmt.Errorf("cut a page: %w", err)
-		}
-		written += uint64(n)
-		return writePage(file, column, t, block)
-	}
-	err := inOrder(ctx, pieces(w.sources, column, skip, rows), w.memory, func(ctx context.Context, p piece) (*encoding.Block, error) {
+	to := newColumnWriter(file, column, t, len(layers))
+	err := inOrder(ctx, pieces(w.sources, column, skip, rows), w.memory, func(ctx context.Context, p piece) (chunk, error) {
 		w.read.Add(p.bytes())
-		return p.read(ctx, t, layers)
-	}, func(b *encoding.Block) error {
-		if b == nil {
-			return nil
+		if w.copyBytes > 0 && p.bytes() >= w.copyBytes && p.movable(w.minor) {
+			return p.copy(ctx)
 		}
-		hasher.Add(b)
-		if err := builder.Append(b); err != nil {
-			return fmt.Errorf("join pages: %w", err)
-		}
-		if builder.Bytes() < pageBytes {
-			return nil
-		}
-		return flush()
-	})
+		block, err := p.read(ctx, t, layers)
+		return chunk{block: block}, err
+	}, to.add)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if err := flush(); err != nil {
-		return 0, err
-	}
-	if written != rows {
-		return 0, lance.Corrupt("", "%d live rows were read, %d planned", written, rows)
-	}
-	return hasher.Sum(), nil
-}
-
-// writePage writes a block as one page, or as several where a dictionary's keys would not do for one.
-func writePage(file *datafile.Writer, column int, t encoding.Type, block *encoding.Block) error {
-	err := file.WritePage(column, t, block)
-	if !errors.Is(err, encoding.ErrKeys) || block.Rows < 2 {
-		return err //nolint:wrapcheck // names the column
-	}
-	halves := encoding.NewBuilder(t, len(block.Layers))
-	if err := halves.Append(block); err != nil {
-		return fmt.Errorf("cut a page: %w", err)
-	}
-	for _, rows := range []int{block.Rows / 2, block.Rows - block.Rows/2} {
-		half, err := halves.Take(rows)
-		if err != nil {
-			return fmt.Errorf("cut a page: %w", err)
-		}
-		if err := writePage(file, column, t, half); err != nil {
-			return err
-		}
-	}
-	return nil
+	return to.close(rows)
 }

@@ -23,6 +23,12 @@ import (
 
 const memory = 64 << 20
 
+// How a rewrite goes: with room enough, and with pages copied however small.
+var (
+	bounded = compact.RewriteOptions{MemoryBytes: memory}
+	copying = compact.RewriteOptions{MemoryBytes: memory, CopyBytes: 1}
+)
+
 func latest(t *testing.T, store objstore.Store) (dataset.Version, *manifest.Manifest) {
 	t.Helper()
 	v, _, err := dataset.Latest(t.Context(), store)
@@ -33,7 +39,7 @@ func latest(t *testing.T, store objstore.Store) (dataset.Version, *manifest.Mani
 }
 
 // rewrite plans the latest version and rewrites its first task.
-func rewrite(t *testing.T, store objstore.Store, o compact.Options, bytes int64) (*compact.Output, *manifest.Manifest, error) {
+func rewrite(t *testing.T, store objstore.Store, o compact.Options, ro compact.RewriteOptions) (*compact.Output, *manifest.Manifest, error) {
 	t.Helper()
 	_, m := latest(t, store)
 	require.NoError(t, compact.Supported(m))
@@ -44,7 +50,7 @@ func rewrite(t *testing.T, store objstore.Store, o compact.Options, bytes int64)
 	for i := range names {
 		names[i] = compact.NewFileName()
 	}
-	out, err := compact.Rewrite(t.Context(), store, m, plan.Tasks[0], names, compact.RewriteOptions{MemoryBytes: bytes})
+	out, err := compact.Rewrite(t.Context(), store, m, plan.Tasks[0], names, ro)
 	return out, m, err
 }
 
@@ -65,8 +71,8 @@ func TestRowsSurvive(t *testing.T) {
 	t.Parallel()
 	for _, name := range supported {
 		for _, target := range []uint64{1 << 20, 5} {
-			for _, bytes := range []int64{memory, 1} {
-				t.Run(fmt.Sprintf("%s/%d/%d", name, target, bytes), func(t *testing.T) {
+			for _, o := range []compact.RewriteOptions{bounded, {MemoryBytes: 1}, copying, {MemoryBytes: 1, CopyBytes: 100}} {
+				t.Run(fmt.Sprintf("%s/%d/%+v", name, target, o), func(t *testing.T) {
 					t.Parallel()
 					store := lancetest.Load(t, name, time.Now, time.Hour)
 					_, m := latest(t, store)
@@ -76,7 +82,7 @@ func TestRowsSurvive(t *testing.T) {
 						return
 					}
 					before := lancetest.Latest(t, store)
-					out, m, err := rewrite(t, store, compact.Options{TargetRows: target}, bytes)
+					out, m, err := rewrite(t, store, compact.Options{TargetRows: target}, o)
 					require.NoError(t, err)
 					require.NoError(t, compact.Verify(t.Context(), store, m, out))
 					require.Len(t, out.Keys, len(out.Group.New))
@@ -118,7 +124,7 @@ func TestNullStructsOfTheFirstVersionAreRefused(t *testing.T) {
 	t.Parallel()
 	store := lancetest.Load(t, "latestruct", time.Now, time.Hour)
 	before := store.Keys()
-	_, _, err := rewrite(t, store, compact.Options{TargetRows: 1000}, memory)
+	_, _, err := rewrite(t, store, compact.Options{TargetRows: 1000}, bounded)
 	require.ErrorAs(t, err, new(*compact.FragmentError))
 	require.ErrorIs(t, err, lance.ErrUnsupported)
 	require.ErrorContains(t, err, "null struct")
@@ -166,7 +172,7 @@ func TestFaultsOfOneFragmentAreItsOwn(t *testing.T) {
 			keys := files(t, store)
 			damage(t, store, keys[1])
 			before := store.Keys()
-			_, _, err := rewrite(t, store, compact.Options{TargetRows: 1000}, memory)
+			_, _, err := rewrite(t, store, compact.Options{TargetRows: 1000}, bounded)
 			var bad *compact.FragmentError
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, m.GetFragments()[1].GetId(), bad.Fragment)
@@ -180,8 +186,18 @@ func TestFaultsOfOneFragmentAreItsOwn(t *testing.T) {
 // file's own copy of the schema) may pass, and then the rows are right.
 func TestEveryDamagedByteIsFound(t *testing.T) {
 	t.Parallel()
+	for name, o := range map[string]compact.RewriteOptions{"decoded": bounded, "copied": copying} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			everyDamagedByteIsFound(t, o)
+		})
+	}
+}
+
+func everyDamagedByteIsFound(t *testing.T, o compact.RewriteOptions) {
+	t.Helper()
 	store := lancetest.Load(t, "upserts-2.2", time.Now, time.Hour)
-	out, m, err := rewrite(t, store, compact.Options{TargetRows: 1000}, memory)
+	out, m, err := rewrite(t, store, compact.Options{TargetRows: 1000}, o)
 	require.NoError(t, err)
 	whole, _, err := store.Get(t.Context(), out.Keys[0])
 	require.NoError(t, err)

@@ -222,6 +222,35 @@ func (p piece) bytes() int64 {
 	return p.leaf.Bytes(p.part)
 }
 
+// whole says whether all rows of the part are wanted and live.
+func (p piece) whole() bool {
+	end := p.first + p.rows
+	return p.from == p.first && p.to == end && (p.source.deleted == nil || p.source.deleted.CardinalityInRange(uint64(p.first), uint64(end)) == 0)
+}
+
+// movable says whether the piece is a page, all of whose rows are wanted, that a file of version 2.minor can have as it is.
+func (p piece) movable(minor int) bool {
+	return p.leaf != nil && p.leaf.Movable() && p.leaf.Minor() == minor && p.rows > 0 && p.whole()
+}
+
+// copy gives a movable page as it is. It is decoded once all the same, so that a damaged one is found here; one whose rows are right
+// and nothing else is, is given as rows.
+func (p piece) copy(ctx context.Context) (chunk, error) {
+	page, err := p.leaf.ReadRaw(ctx, p.part)
+	if err != nil {
+		return chunk{}, blame(ctx, p.source.fragment.GetId(), err)
+	}
+	sum := page.Sum()
+	block, err := p.leaf.Decode(p.part, page)
+	if err != nil {
+		return chunk{}, blame(ctx, p.source.fragment.GetId(), err)
+	}
+	if !page.Sound(block) {
+		return chunk{block: block}, nil
+	}
+	return chunk{page: page, sum: sum}, nil
+}
+
 // read gives the wanted live rows of the piece; nil if there are none.
 func (p piece) read(ctx context.Context, t encoding.Type, layers []encoding.Layer) (*encoding.Block, error) {
 	s := p.source
@@ -239,7 +268,7 @@ func (p piece) read(ctx context.Context, t encoding.Type, layers []encoding.Laye
 	if err != nil {
 		return nil, blame(ctx, s.fragment.GetId(), err)
 	}
-	if s.deleted == nil && p.from == p.first && p.to == p.first+p.rows {
+	if p.whole() {
 		return block, nil
 	}
 	kept, err := encoding.Drop(t, block, func(row int) bool {

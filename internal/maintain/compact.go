@@ -22,6 +22,9 @@ import (
 // maxRounds bounds how often a pass plans anew after a lost race or a fragment set aside. What is left then is for the next.
 const maxRounds = 8
 
+// copyBytes is the least size of a page that is copied as it is: each smaller one would be one more request for every reader.
+const copyBytes = 1 << 20
+
 // taskEnd is how one task of a compaction ended.
 type taskEnd int
 
@@ -104,7 +107,7 @@ func (p *pass) task(ctx context.Context, task compact.Task) taskEnd {
 		return taskStop
 	}
 	started := p.keeper.Now()
-	out, err := compact.Rewrite(ctx, p.store, p.manifest, task, names, compact.RewriteOptions{MemoryBytes: p.target.Settings.MemoryBytes})
+	out, err := compact.Rewrite(ctx, p.store, p.manifest, task, names, compact.RewriteOptions{MemoryBytes: p.target.Settings.MemoryBytes, CopyBytes: copyBytes})
 	if err == nil {
 		err = compact.Verify(ctx, p.store, p.manifest, out)
 	}

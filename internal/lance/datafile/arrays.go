@@ -40,24 +40,16 @@ func (w *Writer) writeArrays(l *leafWriter, b *encoding.Block) error {
 	n := uint64(b.Rows) // values of the layer
 	for i, c := range l.columns[:len(l.columns)-1] {
 		list := b.Layers[len(b.Layers)-1-i].List()
-		a := &w.around[c]
-		if a.first == nil {
-			*a = around{first: l, list: list, sums: map[*leafWriter]*sum{}}
-		}
-		if a.list != list {
-			return lance.Corrupt("", "column %d is one of lists and one of structs", c)
-		}
-		s := a.sums[l]
-		if s == nil {
-			s = &sum{hash: xxhash.New()}
-			a.sums[l] = s
+		s, err := w.say(c, l, list)
+		if err != nil {
+			return err
 		}
 		s.values += n
 		if !list {
 			continue
 		}
 		s.add(lists[0])
-		if a.first == l && len(lists[0].Ends) > 0 {
+		if w.around[c].first == l && len(lists[0].Ends) > 0 {
 			e, buffers := v20.EncodeLists(lists[0])
 			if err := w.page(c, urlArrayEncoding, e, buffers, len(lists[0].Ends), l.rows); err != nil {
 				return err
@@ -69,6 +61,23 @@ func (w *Writer) writeArrays(l *leafWriter, b *encoding.Block) error {
 	l.values += uint64(values.Rows)
 	l.rows += uint64(b.Rows)
 	return nil
+}
+
+// say is what a leaf has said so far of the lists or structs in a column around it.
+func (w *Writer) say(column int, l *leafWriter, list bool) (*sum, error) {
+	a := &w.around[column]
+	if a.first == nil {
+		*a = around{first: l, list: list, sums: map[*leafWriter]*sum{}}
+	}
+	if a.list != list {
+		return nil, lance.Corrupt("", "column %d is one of lists and one of structs", column)
+	}
+	s := a.sums[l]
+	if s == nil {
+		s = &sum{hash: xxhash.New()}
+		a.sums[l] = s
+	}
+	return s, nil
 }
 
 // writeValues writes a page of the column of values; it may have none.

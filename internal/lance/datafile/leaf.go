@@ -9,10 +9,7 @@ import (
 
 	"lancekeeper/internal/lance"
 	"lancekeeper/internal/lance/encoding"
-	"lancekeeper/internal/lance/encoding/v20"
-	"lancekeeper/internal/lance/encoding/v21"
 	"lancekeeper/internal/lance/lancepb/enc20pb"
-	"lancekeeper/internal/lance/lancepb/enc21pb"
 )
 
 // Leaf gives the rows of one leaf column of a file, in parts that are read each by itself. Its methods may be called concurrently.
@@ -156,17 +153,11 @@ func (l *Leaf) Read(ctx context.Context, i int) (*encoding.Block, error) {
 		}
 		return b, nil
 	}
-	block, err := l.r.readPage(ctx, l.column, i, l.t)
+	raw, err := l.ReadRaw(ctx, i)
 	if err != nil {
 		return nil, err
 	}
-	if len(block.Layers) == len(l.layers) {
-		return block, nil
-	}
-	if l.r.minor > 0 {
-		return nil, lance.Corrupt(l.r.key, "page %d of column %d has %d structural layers, should have %d", i, l.column, len(block.Layers), len(l.layers))
-	}
-	return v20.NewLevels(l.layers, 0, uint64(block.Rows)).Block(block) //nolint:wrapcheck // the rows are those of the block
+	return l.Decode(i, raw)
 }
 
 // bytes is the size of a page's buffers.
@@ -176,35 +167,6 @@ func (p page) bytes() int64 {
 		n += s.size
 	}
 	return n
-}
-
-// readPage reads and decodes one page of values.
-func (r *Reader) readPage(ctx context.Context, column, index int, t encoding.Type) (*encoding.Block, error) {
-	p := r.columns[column][index]
-	buffers, err := r.read(ctx, p.buffers)
-	if err != nil {
-		return nil, fmt.Errorf("read page %d of column %d of %s: %w", index, column, r.key, err)
-	}
-	block, err := decodePage(p, buffers, r.minor, t)
-	if err != nil {
-		return nil, fmt.Errorf("page %d of column %d of %s: %w", index, column, r.key, err)
-	}
-	return block, nil
-}
-
-func decodePage(p page, buffers [][]byte, minor int, t encoding.Type) (*encoding.Block, error) {
-	if minor == 0 {
-		e, err := p.array()
-		if err != nil {
-			return nil, err
-		}
-		return v20.Decode(t, e, buffers, p.rows) //nolint:wrapcheck // wrapped by the caller
-	}
-	var l enc21pb.PageLayout
-	if err := p.unwrap(urlPageLayout, &l); err != nil {
-		return nil, err
-	}
-	return v21.Decode(t, &l, buffers, p.rows, minor) //nolint:wrapcheck // wrapped by the caller
 }
 
 // array is the encoding of a page of file version 2.0.

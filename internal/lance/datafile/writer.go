@@ -91,7 +91,11 @@ func (w *Writer) page(column int, url string, description proto.Message, buffers
 	if err != nil {
 		return err
 	}
-	p := &filepb.ColumnMetadata_Page{Length: uint64(length), Encoding: e, Priority: row}
+	return w.put(column, &filepb.ColumnMetadata_Page{Length: uint64(length), Encoding: e, Priority: row}, buffers)
+}
+
+// put writes the buffers of a page and notes it as the next one of a column.
+func (w *Writer) put(column int, p *filepb.ColumnMetadata_Page, buffers [][]byte) error {
 	for _, buffer := range buffers {
 		p.BufferOffsets = append(p.BufferOffsets, uint64(w.at))
 		p.BufferSizes = append(p.BufferSizes, uint64(len(buffer)))

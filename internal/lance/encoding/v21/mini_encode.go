@@ -68,7 +68,7 @@ func (w *writer) miniPage(v *miniValues) (*enc21pb.PageLayout, [][]byte, error) 
 		buffers = append(buffers, v.dictionaryBytes)
 	}
 	if w.rep != nil {
-		buffers = append(buffers, c.index())
+		buffers = append(buffers, miniIndex(w.rep, w.sh.maxRep, c.ends))
 	}
 	return &enc21pb.PageLayout{Layout: &enc21pb.PageLayout_MiniBlockLayout{MiniBlockLayout: l}}, buffers, nil
 }
@@ -200,30 +200,6 @@ func (c *chunker) entriesTo(n int, last bool) int {
 		at++
 	}
 	return at
-}
-
-// index says for each chunk how many rows end in it, and how many entries follow the last of these
-// (miniblock.rs:build_repetition_index).
-func (c *chunker) index() []byte {
-	var out []byte
-	rep, highest := c.w.rep, c.w.sh.maxRep
-	from := 0
-	for i, to := range c.ends {
-		rows, left := 0, 0
-		for at := from; at < to; at++ {
-			left++
-			if at+1 == len(rep) || rep[at+1] == highest {
-				rows, left = rows+1, 0
-			}
-		}
-		if i == len(c.ends)-1 {
-			left = 0
-		}
-		out = binary.LittleEndian.AppendUint64(out, uint64(rows))
-		out = binary.LittleEndian.AppendUint64(out, uint64(left))
-		from = to
-	}
-	return out
 }
 
 // miniValues chooses the encoding of the values; nil if there is none that wide ones gain by.

@@ -128,5 +128,28 @@ func (s shape) check(rep, def []uint16, rows int) (int, error) {
 			return 0, lance.Corrupt("", "definition level %d, highest is %d", d, s.maxDef)
 		}
 	}
-	return s.slots(def), nil
+	return s.slots(def), s.agree(rep, def)
+}
+
+// agree verifies that a list or struct that is not there, or is empty, has but one entry.
+func (s shape) agree(rep, def []uint16) error {
+	if s.maxRep == 0 {
+		return nil
+	}
+	within := make([]uint16, 1, int(s.maxDef)+1) // for each definition level, the lists that begin where it stands
+	lists := uint16(0)
+	for _, l := range s.layers {
+		if isList(l) {
+			lists++
+		}
+		for range levelsOf(l) {
+			within = append(within, lists)
+		}
+	}
+	for i, d := range def {
+		if d > s.visible && (rep[i] < within[d] || i+1 < len(rep) && rep[i+1] < within[d]) {
+			return lance.Corrupt("", "entry %d says that a list is not there or empty, and is not its only one", i)
+		}
+	}
+	return nil
 }

@@ -96,25 +96,6 @@ func (w *writer) zip(l *enc21pb.FullZipLayout, size int, value func(dst []byte, 
 	return data, append(index, len(data))
 }
 
-// packIndex writes row offsets in the smallest width of 1, 2, 4 or 8 bytes that holds the last one.
-func packIndex(index []int) []byte {
-	last := uint64(index[len(index)-1])
-	width := 8
-	switch {
-	case last <= math.MaxUint8:
-		width = 1
-	case last <= math.MaxUint16:
-		width = 2
-	case last <= math.MaxUint32:
-		width = 4
-	}
-	dst := make([]byte, 0, width*len(index))
-	for _, at := range index {
-		dst = appendNumber(dst, width, uint64(at))
-	}
-	return dst
-}
-
 // zipStrings returns the values as they are zipped: each compressed by itself when they are big and that pays.
 func (w *writer) zipStrings() (*encoding.Values, *enc21pb.CompressiveEncoding, error) {
 	plain := variableEncoding(w.t.OffsetBits)
