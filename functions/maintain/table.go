@@ -90,6 +90,9 @@ func (s sheet) done(r maintain.Result) {
 	if p.VersionsRemoved > 0 {
 		var kinds []string
 		for _, kind := range slices.Sorted(maps.Keys(p.FilesRemoved)) {
+			if p.FilesRemoved[kind] == 0 {
+				continue
+			}
 			kinds = append(kinds, fmt.Sprintf("%s %s", humanize.Comma(p.FilesRemoved[kind]), kind))
 		}
 		s.row("removed", fmt.Sprintf("%s versions (files: %s), %s", humanize.Comma(int64(p.VersionsRemoved)), strings.Join(kinds, ", "), humanize.IBytes(uint64(p.BytesReclaimed))))

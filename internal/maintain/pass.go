@@ -17,6 +17,7 @@ import (
 	"lancekeeper/internal/objstore"
 	"lancekeeper/internal/objstore/meterstore"
 	"lancekeeper/internal/objstore/ratestore"
+	"lancekeeper/internal/prune"
 )
 
 // pass is one pass on one dataset, from lock to release. Only the goroutine of run touches it, but for the fields of mu.
@@ -71,7 +72,7 @@ func newPass(k *Keeper, t Target) *pass {
 	p := &pass{keeper: k, target: t, began: k.Now(), log: k.Log.With(slog.String("table", t.URI)), avoid: map[uint64]string{}, failed: map[uint64]string{}, bad: map[uint64]struct{}{}}
 	p.res = Result{Dataset: t.URI, Outcome: OK, Policy: t.Settings.Policy, Findings: []Finding{}}
 	p.res.Compaction = Compaction{Outcome: OK, Skipped: []SkippedFragment{}}
-	p.res.Pruning = Pruning{Outcome: OK, FilesRemoved: map[string]int64{}, Kept: []KeptVersion{}, Left: []LeftFiles{}}
+	p.res.Pruning = Pruning{Outcome: OK, FilesRemoved: prune.CountsByKind(), Kept: []KeptVersion{}, Left: []LeftFiles{}}
 	return p
 }
 

@@ -128,7 +128,7 @@ type Pruning struct {
 	Outcome         Outcome          `json:"outcome"`
 	Error           *Fault           `json:"error,omitempty"`
 	VersionsRemoved int              `json:"versionsRemoved"`
-	FilesRemoved    map[string]int64 `json:"filesRemoved"`
+	FilesRemoved    map[string]int64 `json:"filesRemoved"` // by kind, zeros included
 	BytesReclaimed  int64            `json:"bytesReclaimed"`
 	BytesHidden     int64            `json:"bytesHidden,omitempty"` // removed, and still stored: the bucket keeps versions of objects
 	FailedDeletes   int              `json:"failedDeletes"`

@@ -40,6 +40,11 @@ const (
 	KindOther       = "other"
 )
 
+// CountsByKind are zeros, one for each kind of file.
+func CountsByKind() map[string]int64 {
+	return map[string]int64{KindManifest: 0, KindData: 0, KindDeletion: 0, KindTransaction: 0, KindIndex: 0, KindOther: 0}
+}
+
 // KindOf is the kind of a class of object.
 func KindOf(c dataset.Class) string {
 	switch c {

@@ -36,7 +36,7 @@ type Hooks struct {
 // Result is what a sweep removed.
 type Result struct {
 	Versions  int
-	Files     map[string]int64 // by kind
+	Files     map[string]int64 // by kind, zeros included
 	Bytes     int64
 	Failed    []objstore.KeyError
 	Bad       []Kept // expired versions that stay because they are damaged or not understood
@@ -50,7 +50,7 @@ type Result struct {
 // again, remove the manifests, remove the files that only they named, clear the names; then the old files. A kill after any
 // step leaves every version that is still listed whole. The result says what was done, also with an error.
 func Sweep(ctx context.Context, store objstore.Store, p *Plan, h Hooks) (*Result, error) {
-	s := &sweep{store: store, plan: p, hooks: h, prover: newProver(p, store), result: &Result{Files: map[string]int64{}}}
+	s := &sweep{store: store, plan: p, hooks: h, prover: newProver(p, store), result: &Result{Files: CountsByKind()}}
 	s.total = int64(len(p.Expired) + len(p.Old))
 	err := s.run(ctx)
 	s.rest()
