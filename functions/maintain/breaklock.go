@@ -24,7 +24,7 @@ func (j job) breakLock(ctx context.Context, token string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", j.config.Datasets[0], err)
 	}
-	st, err := state.Open(ctx, j.config.Table, "", state.Owner())
+	st, err := state.Open(ctx, j.config.Table, "", state.Owner(), j.log)
 	if err != nil {
 		return fmt.Errorf("open the locks: %w", err)
 	}

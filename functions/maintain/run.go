@@ -36,7 +36,7 @@ func (j job) run(ctx context.Context) (maintain.Document, error) {
 			return maintain.Document{}, fmt.Errorf("find a folder for lock and ledger: %w", err)
 		}
 	}
-	st, err := state.Open(ctx, j.config.Table, folder, state.Owner())
+	st, err := state.Open(ctx, j.config.Table, folder, state.Owner(), j.log)
 	if err != nil {
 		return maintain.Document{}, fmt.Errorf("open lock and ledger: %w", err)
 	}
@@ -74,7 +74,7 @@ func (j job) look(ctx context.Context, uri string, share time.Duration) []mainta
 	bounded, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
 	var targets []maintain.Target
-	for _, d := range places.Find(bounded, []string{uri}, places.OptionsOf(j.config)) {
+	for _, d := range places.Find(bounded, []string{uri}, places.OptionsOf(j.config, j.log)) {
 		targets = append(targets, maintain.Target{Key: d.Key, URI: d.URI, Settings: settings(j.config), Tune: j.tune(d.Key), Open: d.Open})
 	}
 	if bounded.Err() != nil && ctx.Err() == nil && share >= leastPatience {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -46,7 +47,8 @@ func (c command) run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	reports, err := measure(ctx, cfg, c.environ)
+	log := slog.New(slog.NewJSONHandler(c.stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
+	reports, err := measure(ctx, cfg, c.environ, log)
 	if showErr := c.show(reports, parsed.JSON); showErr != nil {
 		return c.complain(showErr)
 	}

@@ -34,7 +34,7 @@ func (h handler) handle(ctx context.Context, event json.RawMessage) (*answer, er
 	}
 	bounded, cancel := inTime(ctx)
 	defer cancel()
-	reports, err := measure(bounded, cfg, h.environ)
+	reports, err := measure(bounded, cfg, h.environ, log)
 	for _, r := range reports {
 		sample := metrics.Sample{UnreclaimedVersions: r.UnreclaimedVersions, SecondsSinceSuccess: r.SecondsSinceSuccess}
 		if r.Manifests != nil {

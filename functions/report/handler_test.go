@@ -89,6 +89,7 @@ func TestGone(t *testing.T) {
 	_, lines, err := handle(t, "{}", "LANCEKEEPER_DATASETS="+folder, "LANCEKEEPER_STATE="+state)
 	require.Error(t, err)
 	require.EqualValues(t, 4, gauges(lines)[folder]["UnreclaimedVersions"])
+	require.InDelta(t, 7200, gauges(lines)[folder]["SecondsSinceSuccess"], 60)
 }
 
 func TestRefusedSettings(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"lancekeeper/internal/config"
@@ -15,20 +16,20 @@ import (
 
 // measure reports on every dataset. One that can't be measured, or does not answer in its share of the time, does not stop the
 // others; err joins what went wrong.
-func measure(ctx context.Context, cfg config.Config, environ []string) (reports []report.Report, err error) {
+func measure(ctx context.Context, cfg config.Config, environ []string, log *slog.Logger) (reports []report.Report, err error) {
 	folder := cfg.State
 	if cfg.Table == "" && folder == "" {
 		if folder, err = config.StateFolder(environ); err != nil {
 			return nil, fmt.Errorf("find the folder of the ledger: %w", err)
 		}
 	}
-	st, err := state.Open(ctx, cfg.Table, folder, state.Owner())
+	st, err := state.Open(ctx, cfg.Table, folder, state.Owner(), log)
 	if err != nil {
 		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
 	seen := map[string]struct{}{}
 	for i, uri := range cfg.Datasets {
-		found, placeErr := measurePlace(ctx, place{uri, len(cfg.Datasets) - i, places.OptionsOf(cfg)}, st.Ledger, seen)
+		found, placeErr := measurePlace(ctx, place{uri, len(cfg.Datasets) - i, places.OptionsOf(cfg, log)}, st.Ledger, seen)
 		reports = append(reports, found...)
 		err = errors.Join(err, placeErr)
 	}
@@ -81,8 +82,8 @@ func measureOne(ctx context.Context, d places.Dataset, l state.Ledger) (report.R
 	}
 	store, err := d.Open(ctx)
 	if err != nil {
-		return report.Unreachable(d.URI, known, err), errors.Join(fmt.Errorf("report on %s: %w", d.URI, err), ledgerErr)
+		return report.Unreachable(d.URI, known, time.Now(), err), errors.Join(fmt.Errorf("report on %s: %w", d.URI, err), ledgerErr)
 	}
-	r, err := report.Measure(ctx, store, d.URI, known)
+	r, err := report.Measure(ctx, report.Input{Store: store, URI: d.URI, Entry: known, Now: time.Now()})
 	return r, errors.Join(err, ledgerErr)
 }

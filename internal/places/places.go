@@ -4,6 +4,7 @@ package places
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"path"
 	"strings"
 
@@ -27,10 +28,10 @@ type Dataset struct {
 // Options are what the stores of places need beside their address.
 type Options struct{ S3 s3store.Options }
 
-// OptionsOf are those that settings ask for.
-func OptionsOf(c config.Config) Options {
+// OptionsOf are those that settings ask for. log takes what the AWS SDK has to say.
+func OptionsOf(c config.Config, log *slog.Logger) Options {
 	o := s3store.Options{
-		Encryption: s3store.Encryption(c.Encryption), KMSKeyID: c.KMSKey, RequesterPays: c.RequesterPays, BucketOwner: c.BucketOwner,
+		Encryption: s3store.Encryption(c.Encryption), KMSKeyID: c.KMSKey, RequesterPays: c.RequesterPays, BucketOwner: c.BucketOwner, Log: log,
 	}
 	switch c.Checksums {
 	case config.ChecksumsSupported:
@@ -76,7 +77,7 @@ func find(ctx context.Context, uri string, o Options) []Dataset {
 	var out []Dataset
 	if found.Self {
 		out = append(out, Dataset{Key: place.Key(), URI: people(place, store.URI()), Open: func(ctx context.Context) (objstore.Store, error) {
-			return versioned(ctx, place, "", store)
+			return versioned(ctx, place, "", store, o.S3.Log)
 		}})
 	}
 	for _, name := range found.Datasets {
@@ -87,7 +88,7 @@ func find(ctx context.Context, uri string, o Options) []Dataset {
 				if err != nil {
 					return nil, err //nolint:wrapcheck // names the folder
 				}
-				return versioned(ctx, place, name, sub)
+				return versioned(ctx, place, name, sub, o.S3.Log)
 			},
 		})
 	}
@@ -104,11 +105,11 @@ func people(p config.Place, uri string) string {
 
 // versioned is the store of a dataset at a place, or in a folder below it: with an external manifest store, one whose versions
 // that decides.
-func versioned(ctx context.Context, p config.Place, folder string, store objstore.Store) (objstore.Store, error) {
+func versioned(ctx context.Context, p config.Place, folder string, store objstore.Store, log *slog.Logger) (objstore.Store, error) {
 	if p.Kind != config.External {
 		return store, nil
 	}
-	table, err := manifesttable.Open(ctx, p.Table, path.Join(p.Path, folder))
+	table, err := manifesttable.Open(ctx, p.Table, path.Join(p.Path, folder), log)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the table
 	}

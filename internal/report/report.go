@@ -17,7 +17,7 @@ import (
 // Report is the health of one dataset. What could not be measured is left out.
 type Report struct {
 	Dataset             string          `json:"dataset"`
-	At                  time.Time       `json:"at"` // the store's clock
+	At                  time.Time       `json:"at"` // the store's clock; the program's own where the store did not answer
 	Error               string          `json:"error,omitempty"`
 	Version             uint64          `json:"version,omitempty"`
 	OldestVersion       uint64          `json:"oldestVersion,omitempty"`
@@ -45,11 +45,19 @@ type Size struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// Measure looks at one dataset. entry is the ledger's, nil if it has none. A report is returned also with an error: it then
-// holds what could be measured, the gauges from the ledger among them.
-func Measure(ctx context.Context, store objstore.Store, uri string, entry *ledger.Entry) (Report, error) {
-	r := Report{Dataset: uri, Ledger: entry}
-	err := r.measure(ctx, store)
+// Input is what a report is made from.
+type Input struct {
+	Store objstore.Store
+	URI   string        // for people
+	Entry *ledger.Entry // nil if the ledger has none
+	Now   time.Time     // the program's clock, for when the store does not tell its own
+}
+
+// Measure looks at one dataset. A report is returned also with an error: it then holds what could be measured, the gauges from the
+// ledger among them.
+func Measure(ctx context.Context, in Input) (Report, error) {
+	r := Report{Dataset: in.URI, At: in.Now, Ledger: in.Entry}
+	err := r.measure(ctx, in.Store)
 	if err != nil {
 		r.Error = err.Error()
 	}
@@ -57,9 +65,10 @@ func Measure(ctx context.Context, store objstore.Store, uri string, entry *ledge
 	return r, err
 }
 
-// Unreachable is the report on a dataset that could not even be opened: the gauges come from the ledger.
-func Unreachable(uri string, entry *ledger.Entry, err error) Report {
-	r := Report{Dataset: uri, Ledger: entry, Error: err.Error()}
+// Unreachable is the report on a dataset that could not even be opened: the gauges come from the ledger. now is
+// the program's clock.
+func Unreachable(uri string, entry *ledger.Entry, now time.Time, err error) Report {
+	r := Report{Dataset: uri, At: now, Ledger: entry, Error: err.Error()}
 	r.gauges()
 	return r
 }

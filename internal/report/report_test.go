@@ -40,7 +40,7 @@ func entry(version uint64) *ledger.Entry {
 
 func measure(t *testing.T, store objstore.Store, e *ledger.Entry) report.Report {
 	t.Helper()
-	r, err := report.Measure(t.Context(), store, "mem://table.lance", e)
+	r, err := report.Measure(t.Context(), report.Input{Store: store, URI: "mem://table.lance", Entry: e, Now: now()})
 	require.NoError(t, err)
 	return r
 }
@@ -81,8 +81,8 @@ func TestText(t *testing.T) {
 	}
 	t.Run("several", func(t *testing.T) {
 		t.Parallel()
-		missing := report.Unreachable("s3://gone/t.lance", entry(5), fmt.Errorf("open s3://gone/t.lance: %w", objstore.ErrDenied))
-		fresh := report.Unreachable("s3://new/t.lance", nil, fmt.Errorf("open s3://new/t.lance: %w", objstore.ErrDenied))
+		missing := report.Unreachable("s3://gone/t.lance", entry(5), now(), fmt.Errorf("open s3://gone/t.lance: %w", objstore.ErrDenied))
+		fresh := report.Unreachable("s3://new/t.lance", nil, now(), fmt.Errorf("open s3://new/t.lance: %w", objstore.ErrDenied))
 		var out bytes.Buffer
 		require.NoError(t, report.Text(&out, []report.Report{missing, fresh}))
 		expect(t, "several", out.String())
@@ -166,7 +166,7 @@ func TestNotMeasured(t *testing.T) {
 			latest, _, err := dataset.Latest(t.Context(), store)
 			require.NoError(t, err)
 			require.NoError(t, store.Put(t.Context(), latest.Key, data))
-			r, err := report.Measure(t.Context(), store, "mem://table.lance", nil)
+			r, err := report.Measure(t.Context(), report.Input{Store: store, URI: "mem://table.lance"})
 			require.ErrorContains(t, err, latest.Key, name)
 			require.Contains(t, r.Error, latest.Key)
 			require.Equal(t, latest.Number, r.Version)
@@ -197,14 +197,14 @@ func TestNotMeasured(t *testing.T) {
 		t.Parallel()
 		store := lancetest.Load(t, "tags", now, time.Hour)
 		require.NoError(t, store.Put(t.Context(), "_refs/tags/bad.json", []byte("{")))
-		r, err := report.Measure(t.Context(), store, "mem://table.lance", nil)
+		r, err := report.Measure(t.Context(), report.Input{Store: store, URI: "mem://table.lance"})
 		require.ErrorContains(t, err, "_refs/tags/bad.json")
 		require.NotNil(t, r.Fragments)
 		require.NotNil(t, r.Total)
 	})
 	t.Run("no dataset", func(t *testing.T) {
 		t.Parallel()
-		r, err := report.Measure(t.Context(), memstore.New("mem://nothing.lance", now), "mem://nothing.lance", nil)
+		r, err := report.Measure(t.Context(), report.Input{Store: memstore.New("mem://nothing.lance", now), URI: "mem://nothing.lance"})
 		require.ErrorIs(t, err, dataset.ErrNotDataset)
 		require.Nil(t, r.UnreclaimedVersions)
 		require.Nil(t, r.Manifests)
@@ -221,17 +221,18 @@ func TestNotMeasured(t *testing.T) {
 				return nil
 			})
 			e := entry(12)
-			r, err := report.Measure(t.Context(), faults, "mem://table.lance", e)
+			r, err := report.Measure(t.Context(), report.Input{Store: faults, URI: "mem://table.lance", Entry: e, Now: now()})
 			require.ErrorIs(t, err, objstore.ErrDenied)
 			require.Nil(t, r.Total)
 			require.Nil(t, r.Fragments)
+			require.InDelta(t, 7200, *r.SecondsSinceSuccess, 0)
 			if kind == "get" {
 				require.Equal(t, r.Version-12, *r.UnreclaimedVersions)
 			} else {
 				require.Nil(t, r.UnreclaimedVersions, "0 is known of then, and is not shown as measured now")
 			}
 			grown := e.Measured(now(), 15, 1, 3)
-			r, err = report.Measure(t.Context(), faults, "mem://table.lance", &grown)
+			r, err = report.Measure(t.Context(), report.Input{Store: faults, URI: "mem://table.lance", Entry: &grown, Now: now()})
 			require.ErrorIs(t, err, objstore.ErrDenied)
 			require.Equal(t, uint64(3), *r.UnreclaimedVersions, "the last known value")
 		})
@@ -239,9 +240,10 @@ func TestNotMeasured(t *testing.T) {
 	t.Run("unreachable", func(t *testing.T) {
 		t.Parallel()
 		grown := entry(12).Measured(now(), 15, 1, 3)
-		r := report.Unreachable("s3://b/t.lance", &grown, objstore.ErrDenied)
+		r := report.Unreachable("s3://b/t.lance", &grown, now(), objstore.ErrDenied)
 		require.Equal(t, uint64(3), *r.UnreclaimedVersions)
 		require.Equal(t, objstore.ErrDenied.Error(), r.Error)
-		require.Nil(t, report.Unreachable("s3://b/t.lance", nil, objstore.ErrDenied).UnreclaimedVersions)
+		require.InDelta(t, 7200, *r.SecondsSinceSuccess, 0, "it grows whatever the store does")
+		require.Nil(t, report.Unreachable("s3://b/t.lance", nil, now(), objstore.ErrDenied).UnreclaimedVersions)
 	})
 }

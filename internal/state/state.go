@@ -4,6 +4,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,6 +12,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"lancekeeper/internal/awslog"
 	"lancekeeper/internal/ledger"
 	"lancekeeper/internal/lock"
 )
@@ -34,15 +36,15 @@ type State struct {
 	Ledger Ledger
 }
 
-// Open uses the table, if one is named, else the folder. owner says to people who holds a lock.
-func Open(ctx context.Context, table, folder, owner string) (State, error) {
+// Open uses the table, if one is named, else the folder. owner says to people who holds a lock; log takes what the AWS SDK has to say.
+func Open(ctx context.Context, table, folder, owner string, log *slog.Logger) (State, error) {
 	if table == "" {
 		return State{
 			Locker: lock.NewFile(lock.FileOptions{Dir: filepath.Join(folder, "locks"), Owner: owner, Now: time.Now}),
 			Ledger: ledger.NewFile(filepath.Join(folder, "ledger")),
 		}, nil
 	}
-	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(awslog.New(log)))
 	if err != nil {
 		return State{}, fmt.Errorf("configure access to table %s: %w", table, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"lancekeeper/internal/awslog"
 	"lancekeeper/internal/config"
 	"lancekeeper/internal/dynamo"
 	"lancekeeper/internal/lance"
@@ -57,9 +59,9 @@ type Table struct {
 var _ manifeststore.Table = (*Table)(nil)
 
 // Open returns the part of a table for the dataset at a path in its bucket, with the SDK's standard configuration. Nothing is
-// asked of the table yet.
-func Open(ctx context.Context, table, path string) (*Table, error) {
-	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+// asked of the table yet. log takes what the SDK has to say.
+func Open(ctx context.Context, table, path string, log *slog.Logger) (*Table, error) {
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(awslog.New(log)))
 	if err != nil {
 		return nil, fmt.Errorf("configure access to table %s: %w", table, err)
 	}

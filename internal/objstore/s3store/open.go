@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"lancekeeper/internal/awslog"
 	"lancekeeper/internal/objstore"
 )
 
@@ -47,6 +49,7 @@ type Options struct {
 	RequesterPays bool
 	BucketOwner   string // account that must own the bucket, else every request is denied; empty: any
 	Checksums     Checksums
+	Log           *slog.Logger // for what the SDK has to say; nil: nowhere
 }
 
 // Checksums says when requests carry checksums and answers are checked by theirs.
@@ -89,7 +92,7 @@ func Open(ctx context.Context, bucket, path string, o Options) (*Store, error) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
 		t.ResponseHeaderTimeout = answerTimeout
 	})
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRetryer(retryer))
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRetryer(retryer), config.WithLogger(awslog.New(o.Log)))
 	if err != nil {
 		return nil, fmt.Errorf("configure access to bucket %s: %w", bucket, err)
 	}

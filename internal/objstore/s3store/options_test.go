@@ -1,6 +1,9 @@
 package s3store_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -121,4 +124,23 @@ func TestDeniedWritesHintAtEncryption(t *testing.T) {
 		_, _, err = s.Get(t.Context(), "x")
 		require.NotContains(t, err.Error(), "--encryption")
 	}
+}
+
+// What the SDK has to say goes where the program's own lines go, as JSON.
+func TestLog(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "soon") }))
+	defer server.Close()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_S3": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+	} {
+		t.Setenv(name, value)
+	}
+	var out bytes.Buffer
+	s, err := s3store.Open(t.Context(), "bucket", "db", s3store.Options{Log: slog.New(slog.NewJSONHandler(&out, nil))})
+	require.NoError(t, err)
+	_, _, err = s.Get(t.Context(), "x")
+	require.NoError(t, err)
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &line), out.String())
+	require.Contains(t, line["detail"], "Date header")
 }
