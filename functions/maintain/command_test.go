@@ -139,6 +139,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "would compact")
 	require.Contains(t, stdout, "would remove")
+	require.Regexp(t, `(?m)^ +\d+ manifest +.*B +its version has expired$`, stdout)
 	require.Equal(t, before, tree(t, folder))
 	require.NoDirExists(t, state)
 }

@@ -22,6 +22,9 @@ type handler struct {
 	environ []string
 }
 
+// answerNames is how many files a dry run names in an answer, which may have 6 MiB; a log line has room for a quarter of a megabyte.
+const answerNames = 1000
+
 // FailedError says that some datasets failed. Everything has been done and recorded; the whole document is in the log.
 type FailedError struct {
 	Failed []string // dataset: reason
@@ -46,7 +49,7 @@ func (h handler) handle(ctx context.Context, event json.RawMessage) (*maintain.D
 			deadline = earlier
 		}
 	}
-	j := job{config: cfg, environ: h.environ, metrics: h.stdout, log: log, deadline: deadline}
+	j := job{config: cfg, environ: h.environ, metrics: h.stdout, log: log, deadline: deadline, maxNamed: answerNames}
 	doc, err := j.run(ctx)
 	if err != nil {
 		return nil, h.refuse(log, err)

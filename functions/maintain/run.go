@@ -24,6 +24,7 @@ type job struct {
 	log      *slog.Logger
 	progress maintain.Progress
 	deadline time.Time // of the whole run; zero: none
+	maxNamed int       // see maintain.Keeper
 }
 
 // run opens the state, finds the datasets and maintains them.
@@ -42,7 +43,7 @@ func (j job) run(ctx context.Context) (maintain.Document, error) {
 	}
 	keeper := &maintain.Keeper{
 		Locker: st.Locker, Ledger: st.Ledger, Metrics: j.metrics, Log: j.log, Now: time.Now, Progress: j.progress, Version: release(version),
-		Margin: margin(j.deadline),
+		Margin: margin(j.deadline), MaxNamed: j.maxNamed,
 	}
 	if !j.deadline.IsZero() {
 		var cancel context.CancelFunc

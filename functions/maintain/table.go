@@ -113,9 +113,15 @@ func (s sheet) plan(r maintain.Result) {
 		s.row("would compact", fmt.Sprintf("%d fragments of %s rows into %d", len(t.Fragments), humanize.Comma(int64(t.LiveRows)), len(t.OutputRows)))
 	}
 	if p := r.Pruning.Plan; p != nil {
-		s.row("would remove", fmt.Sprintf("%s versions", humanize.Comma(int64(len(p.Versions)))))
-		for _, f := range p.Files {
-			s.row("", f.Path, humanize.IBytes(uint64(f.Bytes)), f.Reason)
+		s.row("would remove", fmt.Sprintf("%s versions", humanize.Comma(int64(len(p.Versions)+p.OmittedVersions))))
+		for _, sum := range p.Sums {
+			s.row("", fmt.Sprintf("%s %s", humanize.Comma(sum.Files), sum.Kind), humanize.IBytes(uint64(sum.Bytes)), sum.Reason)
+		}
+		if len(p.StaleRows) > 0 {
+			s.row("", fmt.Sprintf("%s rows", humanize.Comma(int64(len(p.StaleRows)))), "", "their versions are gone already")
+		}
+		if len(p.Files) > 0 {
+			s.row("", "(--json names each file)")
 		}
 	}
 }

@@ -51,7 +51,7 @@ func meant() map[string][]difference {
 
 // TestEqualToTheOfficialCleanUp: on two copies of a dataset, at one place and of one age, the files that stay after our pruning
 // are those that stay after the official one, but for differences that are meant; and no file that a listed version, tag,
-// branch or detached version needs is missing.
+// branch or detached version needs is missing. A dry run names just what then goes.
 func TestEqualToTheOfficialCleanUp(t *testing.T) {
 	t.Parallel()
 	for _, recipe := range []string{
@@ -84,10 +84,16 @@ func equal(t *testing.T, uri string, p policy, isMeant func(difference) bool) {
 	python(t, &struct{}{}, "clean.py", append([]string{uri}, p.official...)...)
 	theirs := paths(t, uri)
 	replace(t, kept, uri)
-	results, code, said := newKeeper(t).run(t, append([]string{"--no-compact", uri}, p.ours...)...)
-	require.Zero(t, code, "%s: %s", p.name, said)
-	require.NotEmpty(t, results)
+	rehearsed := newKeeper(t).pruned(t, uri, append([]string{"--dry-run"}, p.ours...)...)
+	before := paths(t, uri)
+	newKeeper(t).pruned(t, uri, p.ours...)
 	ours := paths(t, uri)
+	for _, f := range rehearsed.Pruning.Plan.Files {
+		assert.NotEmpty(t, f.Reason, f.Path)
+		assert.Contains(t, before, f.Path, "%s: named twice, or never there", p.name)
+		delete(before, f.Path)
+	}
+	assert.Equal(t, before, ours, "%s: a dry run must name just what goes", p.name)
 	require.Empty(t, Files(t, uri).Missing, p.name)
 	differs := []string{}
 	for _, d := range []struct {
@@ -105,6 +111,15 @@ func equal(t *testing.T, uri string, p policy, isMeant func(difference) bool) {
 	}
 	assert.Empty(t, differs, p.name)
 	replace(t, kept, uri)
+}
+
+// pruned runs a pass without compaction that must succeed.
+func (k keeper) pruned(t *testing.T, uri string, args ...string) result {
+	t.Helper()
+	results, code, said := k.run(t, append([]string{"--no-compact", uri}, args...)...)
+	require.Zero(t, code, said)
+	require.Len(t, results, 1)
+	return results[0]
 }
 
 // replace makes a folder a copy of another, with the times of its files.

@@ -43,6 +43,17 @@ type result struct {
 			Path   string `json:"path"`
 			Reason string `json:"reason"`
 		} `json:"left"`
+		Plan struct {
+			Versions  []uint64 `json:"versions"`
+			StaleRows []uint64 `json:"staleRows"`
+			Files     []struct {
+				Path    string `json:"path"`
+				Kind    string `json:"kind"`
+				Bytes   int64  `json:"bytes"`
+				Reason  string `json:"reason"`
+				Version uint64 `json:"version"`
+			} `json:"files"`
+		} `json:"plan"`
 	} `json:"pruning"`
 	Findings []struct {
 		Kind, Detail string

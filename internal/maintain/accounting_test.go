@@ -536,8 +536,26 @@ func TestDryRun(t *testing.T) {
 	require.NotEmpty(t, r.Pruning.Plan.Files)
 	require.Len(t, r.Pruning.Plan.Versions, len(b.numbers())-1)
 
+	k := b.keeper()
+	k.MaxNamed = 6
+	other := b.target()
+	other.Key = "other"
+	bounded := k.Run(t.Context(), []maintain.Target{b.target(), other}).Results[0]
+	require.Equal(t, r.Pruning.Plan.Files[:3], bounded.Pruning.Plan.Files)
+	require.Equal(t, r.Pruning.Plan.Versions[:3], bounded.Pruning.Plan.Versions)
+	require.Len(t, r.Pruning.Plan.Files, 3+bounded.Pruning.Plan.OmittedFiles)
+	require.Len(t, r.Pruning.Plan.Versions, 3+bounded.Pruning.Plan.OmittedVersions)
+	require.Equal(t, r.Pruning.Plan.Sums, bounded.Pruning.Plan.Sums)
+	require.Equal(t, r.Remaining, bounded.Remaining)
+
 	b.settings.DryRun, b.settings.Compact = false, false
 	done := b.good()
+	sums := map[string]int64{}
+	for _, s := range r.Pruning.Plan.Sums {
+		sums[s.Kind] += s.Files
+	}
+	require.Equal(t, done.Pruning.FilesRemoved, sums)
+	require.Equal(t, done.Pruning.BytesReclaimed, r.Remaining.Bytes)
 	require.Equal(t, len(r.Pruning.Plan.Versions), done.Pruning.VersionsRemoved)
 	require.Len(t, before, len(b.store.Keys())+len(r.Pruning.Plan.Files))
 }

@@ -151,3 +151,23 @@ func TestExternalLostRace(t *testing.T) {
 		require.NotContains(t, row.Path, ".manifest-")
 	}
 }
+
+// TestDryRunNamesStaleRows: rows of versions that another clean-up has taken are named, and then go.
+func TestDryRunNamesStaleRows(t *testing.T) {
+	t.Parallel()
+	b := newExternal(t, "upserts-2.0", 30*day, 5)
+	b.settings.Compact = false
+	gone := b.versions()[:3]
+	for _, v := range gone {
+		_, err := b.store.Delete(t.Context(), []string{v.Key})
+		require.NoError(t, err)
+	}
+	rows := len(b.table.All())
+	b.settings.DryRun = true
+	plan := b.good().Pruning.Plan
+	require.Equal(t, []uint64{gone[0].Number, gone[1].Number, gone[2].Number}, plan.StaleRows)
+	require.Len(t, b.table.All(), rows)
+	b.settings.DryRun = false
+	b.good()
+	require.Len(t, b.table.All(), rows-len(plan.Versions)-len(plan.StaleRows))
+}

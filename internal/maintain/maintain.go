@@ -43,6 +43,8 @@ type Target struct {
 	// Tune returns the settings as the dataset's own configuration changes them, with notes for its owner; nil: it changes nothing.
 	Tune func(table map[string]string) (s Settings, notes []string, err error)
 	Open func(ctx context.Context) (objstore.Store, error)
+
+	maxNamed int // its share of Keeper.MaxNamed
 }
 
 // Locker gives the lease on a dataset; lock.DynamoLocker and lock.FileLocker are the real ones.
@@ -58,7 +60,7 @@ type Ledger interface {
 	Skip(ctx context.Context, dataset string, now time.Time, holder string) error
 }
 
-// Keeper holds what passes need beside their target. All fields but Progress are required.
+// Keeper holds what passes need beside their target. All fields but Progress and MaxNamed are required.
 type Keeper struct {
 	Locker   Locker
 	Ledger   Ledger
@@ -67,6 +69,7 @@ type Keeper struct {
 	Now      func() time.Time // this machine's clock; ages are judged by the store's
 	Progress Progress
 	Version  string // of this program, written into manifests
+	MaxNamed int    // files and versions that dry runs of all targets together name in the document; 0: all of them
 
 	// Margin is the time behind a run's deadline in which a pass may still be recorded and reported; 0: a few seconds. A third of
 	// it goes to the end of the pass itself, and a third to the record of one that does not heed its context.

@@ -173,6 +173,24 @@ func (m *model) good(*rapid.T) {
 	}
 }
 
+// rehearse has a dry run name what goes, and a pass remove just that.
+func (m *model) rehearse(*rapid.T) {
+	defer func(s maintain.Settings) { m.settings = s }(m.settings)
+	m.settings.Compact, m.settings.Prune, m.settings.DryRun = false, true, true
+	before := m.store.Keys()
+	plan := m.bench.good().Pruning.Plan
+	require.Equal(m.t, before, m.store.Keys())
+	m.settings.DryRun = false
+	must := m.due(0)
+	m.after(must, m.bench.good())
+	want := m.store.Keys()
+	for _, f := range plan.Files {
+		require.NotEmpty(m.t, f.Reason)
+		want = append(want, f.Path)
+	}
+	require.ElementsMatch(m.t, before, want)
+}
+
 // kill ends a pass before or after a write; the keeper comes back later.
 func (m *model) kill(t *rapid.T) {
 	must := m.due(0)
@@ -275,7 +293,7 @@ func TestModel(t *testing.T) {
 		m := &model{bench: b, rows: map[uint64][]string{1: nil}, superseded: map[uint64]time.Time{}, tags: map[string]uint64{}, latest: 1}
 		r.Repeat(map[string]func(*rapid.T){
 			"append": m.add, "delete": m.remove, "restore": m.restore, "tag": m.tag, "untag": m.untag, "wait": m.wait,
-			"policy": m.policy, "pass": m.good, "kill": m.kill, "beside": m.beside, "overtaken": m.overtaken, "": m.invariants,
+			"policy": m.policy, "pass": m.good, "rehearse": m.rehearse, "kill": m.kill, "beside": m.beside, "overtaken": m.overtaken, "": m.invariants,
 		})
 	})
 }

@@ -66,6 +66,7 @@ type pass struct {
 // external manifest store. Tidy goes by the last whole listing.
 type tidier interface {
 	Tidy(ctx context.Context) error
+	Stale(ctx context.Context) (versions []uint64, err error) // what Tidy would remove
 }
 
 func newPass(k *Keeper, t Target) *pass {

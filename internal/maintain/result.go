@@ -153,17 +153,32 @@ type LeftFiles struct {
 	Reason string `json:"reason"`
 }
 
-// PrunePlan is what a dry run says: each file that would go, why, and its size.
+// PrunePlan is what a dry run says: each version and file that would go, and why. A function's answer has room for the first of
+// them only; the sums are of all.
 type PrunePlan struct {
-	Versions []uint64      `json:"versions"`
-	Files    []PlannedFile `json:"files"`
+	Versions        []uint64      `json:"versions"`
+	OmittedVersions int           `json:"omittedVersions,omitempty"`
+	Files           []PlannedFile `json:"files"`
+	OmittedFiles    int           `json:"omittedFiles,omitempty"`
+	Sums            []PlannedSum  `json:"sums"`
+	StaleRows       []uint64      `json:"staleRows,omitempty"` // of an external manifest store: versions that are gone already
 }
 
 // PlannedFile is a file that would be removed.
 type PlannedFile struct {
-	Path   string `json:"path"`
-	Bytes  int64  `json:"bytes"`
+	Path    string `json:"path"`
+	Kind    string `json:"kind"` // as in filesRemoved
+	Bytes   int64  `json:"bytes"`
+	Reason  string `json:"reason"`
+	Version uint64 `json:"version,omitempty"` // that has expired: the manifest's, or the one that brought the file
+}
+
+// PlannedSum counts the files of one kind that would be removed for one reason.
+type PlannedSum struct {
+	Kind   string `json:"kind"`
 	Reason string `json:"reason"`
+	Files  int64  `json:"files"`
+	Bytes  int64  `json:"bytes"`
 }
 
 // Remaining is the backlog that a pass could not remove.

@@ -17,6 +17,9 @@ func (k *Keeper) Run(ctx context.Context, targets []Target) Document {
 	doc := Document{Outcome: OK, Drained: true, Results: []Result{}}
 	for i, target := range k.order(ctx, targets) {
 		doc.DryRun = doc.DryRun || target.Settings.DryRun
+		if k.MaxNamed > 0 {
+			target.maxNamed = max(1, k.MaxNamed/len(targets))
+		}
 		result := k.share(ctx, target, len(targets)-i)
 		doc.Outcome = Worst(doc.Outcome, result.Outcome)
 		doc.Drained = doc.Drained && result.Drained

@@ -20,14 +20,11 @@ func (p *pass) settle(ctx context.Context) {
 		if err := p.lease.Check(ctx); err != nil {
 			return // whoever has it settles them
 		}
-		verdict := commit.Theirs
-		if attempt.Target != 0 {
-			var err error
-			if verdict, err = commit.Resolve(ctx, p.store, attempt.Target, attempt.TransactionUUID); err != nil {
-				p.log.Warn("unfinished rewrite not resolved", slog.Any("err", err))
-				p.find("attempt", fmt.Sprintf("a rewrite that an earlier pass left is not resolved: %v", err))
-				continue
-			}
+		verdict, err := p.verdict(ctx, attempt)
+		if err != nil {
+			p.log.Warn("unfinished rewrite not resolved", slog.Any("err", err))
+			p.find("attempt", fmt.Sprintf("a rewrite that an earlier pass left is not resolved: %v", err))
+			continue
 		}
 		switch verdict {
 		case commit.Ours:
@@ -45,6 +42,18 @@ func (p *pass) settle(ctx context.Context) {
 			p.log.Info("rewrite of an earlier pass is still open", slog.Uint64("version", attempt.Target))
 		}
 	}
+}
+
+// verdict says what became of a rewrite that an earlier pass left.
+func (p *pass) verdict(ctx context.Context, attempt ledger.Attempt) (commit.Verdict, error) {
+	if attempt.Target == 0 {
+		return commit.Theirs, nil
+	}
+	verdict, err := commit.Resolve(ctx, p.store, attempt.Target, attempt.TransactionUUID)
+	if err != nil {
+		return verdict, fmt.Errorf("find out whether a rewrite became version %d: %w", attempt.Target, err)
+	}
+	return verdict, nil
 }
 
 // discard deletes the files of a rewrite that is known lost and takes it off the ledger's books. It needs no lease: their names

@@ -42,6 +42,7 @@ type prover struct {
 	plan   *Plan
 	store  objstore.Store
 	proven map[string]struct{} // keys of young files, proven and not yet given out
+	origin map[string]uint64   // the first version that named each of them, for who explains; nil: not asked for
 	next   uint64              // the version number that would follow without a gap; 0 before the first
 }
 
@@ -180,31 +181,41 @@ func (v *prover) take(ctx context.Context, version dataset.Version, proof *datas
 	}
 	// A version that turned out damaged proves nothing, since it stays.
 	for _, key := range slices.AppendSeq(keys, maps.Keys(files.Keys)) {
-		v.prove(key)
+		v.prove(key, version.Number)
 	}
 	for _, id := range slices.AppendSeq(indices, maps.Keys(files.Indices)) {
-		v.proveIndex(id)
+		v.proveIndex(id, version.Number)
 	}
 	return nil
 }
 
 // prove notes a file, and the blob sidecars of a data file.
-func (v *prover) prove(key string) {
+func (v *prover) prove(key string, version uint64) {
 	if _, ok := v.plan.young[key]; ok {
-		v.proven[key] = struct{}{}
+		v.note(key, version)
 	}
 	stem, ok := strings.CutSuffix(key, ".lance")
 	if !ok {
 		return
 	}
 	for other := range v.plan.sidecars[stem+"/"] {
-		v.proven[other] = struct{}{}
+		v.note(other, version)
 	}
 }
 
-func (v *prover) proveIndex(id string) {
+func (v *prover) proveIndex(id string, version uint64) {
 	for key := range v.plan.indexFiles[indexmeta.Folder+id+"/"] {
-		v.proven[key] = struct{}{}
+		v.note(key, version)
+	}
+}
+
+func (v *prover) note(key string, version uint64) {
+	v.proven[key] = struct{}{}
+	if v.origin == nil {
+		return
+	}
+	if _, known := v.origin[key]; !known {
+		v.origin[key] = version
 	}
 }
 

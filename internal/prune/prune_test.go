@@ -105,6 +105,14 @@ func (y *yard) names(v dataset.Version) (keys []string) {
 	return keys
 }
 
+// explained are the files that would go, and the count of those that stay unproven.
+func (y *yard) explained() (files []prune.File, unproven prune.Left) {
+	y.t.Helper()
+	unproven, err := y.planned().Explain(y.t.Context(), y.store, nil, func(f prune.File) { files = append(files, f) })
+	require.NoError(y.t, err)
+	return files, unproven
+}
+
 func (y *yard) plan() (*prune.Plan, error) {
 	return prune.MakePlan(y.t.Context(), prune.Input{Store: y.faults, Policy: y.policy, Now: y.now, Owed: y.owed})
 }
@@ -535,10 +543,10 @@ func TestFailedDeletes(t *testing.T) {
 		require.Equal(t, int64(1), r.Unproven.Files)
 
 		y.faults = faultstore.New(y.store)
-		files, _, err := y.planned().Explain(t.Context(), y.store)
-		require.NoError(t, err)
+		files, _ := y.explained()
 		require.Len(t, files, 1)
 		require.Equal(t, stuck, files[0].Key)
+		require.Contains(t, files[0].Reason(), "an earlier pass")
 		y.sweep()
 		require.Empty(t, y.owed)
 		require.False(t, y.holds(stuck))
@@ -774,6 +782,34 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// Each file that goes is named with the version that has expired, or with its age.
+func TestExplainSaysWhy(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	first := y.append(4)
+	data := y.names(first)[0]
+	y.delete(0)
+	y.delete(0, 1, 2) // of the fragment nothing is left
+	y.append(1)
+	y.put(time.Hour, "data/young.lance")
+	y.put(8*24*time.Hour, "data/old.lance", "_versions/.tmp1", manifest.Key(1, manifest.V2)+"-"+uuid.NewString())
+	files, unproven := y.explained()
+	require.Equal(t, int64(1), unproven.Files)
+	reasons := map[string]string{}
+	for _, f := range files {
+		require.Equal(t, prune.KindOf(dataset.Classify(f.Key)), f.Kind)
+		reasons[f.Key] = f.Reason()
+	}
+	require.Equal(t, "version 2 has expired", reasons[first.Key])
+	require.Equal(t, "no version that stays names it, and it is older than 168h0m0s", reasons["data/old.lance"])
+	require.Equal(t, "unfinished, and it is older than 168h0m0s", reasons["_versions/.tmp1"])
+	require.NotContains(t, reasons, "data/young.lance")
+	require.Equal(t, "version 2 brought it, and only versions that have expired name it", reasons[data])
+	said := slices.Collect(maps.Values(reasons))
+	require.Contains(t, said, "staged for a commit that is over, and it is older than 168h0m0s")
+	require.Contains(t, said, "version 3 brought it, and only versions that have expired name it", "its deletion file")
+}
+
 // What Explain names is what Sweep then removes.
 func TestExplainNamesWhatSweepRemoves(t *testing.T) {
 	t.Parallel()
@@ -787,8 +823,7 @@ func TestExplainNamesWhatSweepRemoves(t *testing.T) {
 					y.put(time.Hour, "data/young.lance", "_versions/.tmp1")
 					y.put(year, "data/old.lance", "_versions/.tmp2", "notes.txt")
 					before := y.store.Keys()
-					explained, unproven, err := y.planned().Explain(t.Context(), y.store)
-					require.NoError(t, err)
+					explained, unproven := y.explained()
 					require.Equal(t, before, y.store.Keys())
 					r := y.sweep()
 					gone := map[string]struct{}{}
@@ -801,7 +836,7 @@ func TestExplainNamesWhatSweepRemoves(t *testing.T) {
 					var bytes int64
 					named := map[string]struct{}{}
 					for _, f := range explained {
-						require.NotEmpty(t, f.Reason)
+						require.NotEmpty(t, f.Reason())
 						named[f.Key] = struct{}{}
 						bytes += f.Size
 					}
@@ -809,7 +844,11 @@ func TestExplainNamesWhatSweepRemoves(t *testing.T) {
 					require.Len(t, named, len(explained))
 					require.Equal(t, r.Bytes, bytes)
 					require.Equal(t, r.Unproven, unproven)
-					require.Equal(t, sum(r.Files), int64(len(explained)))
+					kinds := map[string]int64{}
+					for _, f := range explained {
+						kinds[f.Kind]++
+					}
+					require.Equal(t, r.Files, kinds)
 				})
 			}
 		}

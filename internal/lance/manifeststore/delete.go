@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -142,10 +143,24 @@ func (s *Store) forget(ctx context.Context, rows map[uint64]Row) error {
 	return group.Wait() //nolint:wrapcheck // wrapped inside
 }
 
-// Tidy removes the rows that other clean-ups and killed passes have left: of versions below the latest that the last whole
-// listing did not show. Without one it does nothing. A row that names a staged object is left alone: its version can still be
-// brought back.
+// Tidy removes the rows that Stale names.
 func (s *Store) Tidy(ctx context.Context) error {
+	stale, err := s.stale(ctx)
+	if err != nil {
+		return err
+	}
+	return s.forget(ctx, stale)
+}
+
+// Stale are the versions of rows that other clean-ups and killed passes have left, ascending: those below the latest that the
+// last whole listing did not show. Without one there are none. A row that names a staged object is left alone: its version
+// can still be brought back.
+func (s *Store) Stale(ctx context.Context) ([]uint64, error) {
+	stale, err := s.stale(ctx)
+	return slices.Sorted(maps.Keys(stale)), err
+}
+
+func (s *Store) stale(ctx context.Context) (map[uint64]Row, error) {
 	s.mu.Lock()
 	listed := s.listed
 	s.mu.Unlock()
@@ -154,11 +169,11 @@ func (s *Store) Tidy(ctx context.Context) error {
 		newest = max(newest, version)
 	}
 	if newest < 2 {
-		return nil
+		return nil, nil
 	}
 	rows, err := s.table.Rows(ctx, 1, newest-1)
 	if err != nil {
-		return fmt.Errorf("ask the table for its rows: %w", err)
+		return nil, fmt.Errorf("ask the table for its rows: %w", err)
 	}
 	stale := map[uint64]Row{}
 	for _, row := range rows {
@@ -167,5 +182,5 @@ func (s *Store) Tidy(ctx context.Context) error {
 			stale[row.Version] = row
 		}
 	}
-	return s.forget(ctx, stale)
+	return stale, nil
 }
