@@ -76,15 +76,7 @@ func (p *Plan) Explain(ctx context.Context, store objstore.Store, gone map[strin
 		if p.working.names(o.Key) {
 			continue // of a version that turned out not to be understood
 		}
-		cause := "no version that stays names it"
-		switch dataset.Classify(o.Key) {
-		case dataset.Temporary:
-			cause = "unfinished"
-		case dataset.ManifestStaging:
-			cause = "staged for a commit that is over"
-		default:
-		}
-		tell(o, fmt.Sprintf("%s, and it is older than %s", cause, p.policy.UnverifiedAge), 0)
+		tell(o, fmt.Sprintf("%s, and it is older than %s", unneeded(o.Key), p.policy.UnverifiedAge), 0)
 	}
 	for key, o := range p.young {
 		if _, ok := gone[key]; ok {
@@ -95,4 +87,16 @@ func (p *Plan) Explain(ctx context.Context, store objstore.Store, gone map[strin
 	}
 	unproven.Reason = fmt.Sprintf("no version that is known names them; they stay until they are %s old", p.policy.UnverifiedAge)
 	return unproven, nil
+}
+
+// unneeded says why nobody needs an old file.
+func unneeded(key string) string {
+	switch dataset.Classify(key) {
+	case dataset.Temporary:
+		return "unfinished"
+	case dataset.ManifestStaging:
+		return "staged for a commit that is over"
+	default:
+		return "no version that stays names it"
+	}
 }

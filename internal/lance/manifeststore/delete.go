@@ -169,7 +169,7 @@ func (s *Store) stale(ctx context.Context) (map[uint64]Row, error) {
 		newest = max(newest, version)
 	}
 	if newest < 2 {
-		return nil, nil
+		return map[uint64]Row{}, nil
 	}
 	rows, err := s.table.Rows(ctx, 1, newest-1)
 	if err != nil {
