@@ -42,6 +42,7 @@ func passCases() []passCase {
 			passCase{name: "deletions of both kinds " + version, recipe: "deletes", args: at, fragments: 1, ordered: true, kept: 1},
 			passCase{name: "updates and merge-inserts " + version, recipe: "updates", args: at, fragments: 1, ordered: true, kept: 1},
 			passCase{name: "fields of structs dropped, added, rewritten " + version, recipe: "reshaped", args: at, fragments: 1, ordered: true, kept: 1},
+			passCase{name: "pages large enough to copy " + version, recipe: "large", args: at, fragments: 1, ordered: true, kept: 1},
 			passCase{name: "emptied fragment " + version, recipe: "emptied", args: at, fragments: 1, ordered: true, kept: 1})
 		for _, rows := range []string{"1", "1000"} {
 			args := append([]string{"--rows", rows}, at...)

@@ -157,6 +157,23 @@ def types(job):
 
 
 @recipe
+def large(job):
+    """Pages of some MiB in each of four fragments: 768-dimensional vectors, long text, lists, structs. Half of the third one is deleted."""
+    n, rng = 1500, np.random.default_rng(7)
+    words = ["".join(job.rng.choices("abcdefghij ", k=9)) for _ in range(5000)]
+    for i in range(4):
+        vectors = rng.standard_normal(n * 768, dtype=np.float32)
+        flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors), 768)
+        nulls = pa.FixedSizeListArray.from_arrays(pa.array(vectors[::-1]), 768, mask=pa.array(rng.random(n) < 0.1))
+        text = [" ".join(job.rng.choices(words, k=job.rng.randint(0, 400))) for _ in range(n)]
+        lists = [None if j % 11 == 5 else list(map(int, rng.integers(-2**60, 2**60, j % 300))) for j in range(n)]
+        deep = [{"x": None if j % 9 == 2 else [None, t[:5], t[5:]], "y": j} for j, t in enumerate(text)]
+        job.write(pa.table({"id": pa.array(range(i * n, i * n + n), pa.int64()), "vector": flat, "vector_null": nulls, "text": text,
+                            "list": pa.array(lists, pa.list_(pa.int64())), "deep": deep}))
+    job.open().delete(f"id >= {2 * n} and id < {3 * n} and id % 2 = 0")
+
+
+@recipe
 def reshaped(job):
     """Lists and structs of which fields were dropped, added and rewritten: several data files, some with columns that no longer count."""
     inner = pa.struct([pa.field("x", pa.int32()), pa.field("l", pa.list_(pa.int32())), pa.field("q", pa.utf8())])

@@ -1,6 +1,6 @@
 """use.py URI: go on using a copy of the dataset with the official engines, as its owner would.
 
-The copy is opened, appended to, deleted from, upserted into, compacted and cleaned by pylance, then opened by lancedb;
+The copy is opened, some of its rows are taken one by one, it is appended to, deleted from, upserted into, compacted and cleaned by pylance, then opened by lancedb;
 after each step the rows must be what the step makes of them. Prints {"steps": [...]}, exits 1 with the first that fails.
 """
 
@@ -41,6 +41,10 @@ def use(uri):
     steps = []
     table = lance.dataset(uri).to_table()
     n, far = table.num_rows, 2**40
+    single = [i * (n - 1) // 20 for i in range(21)] if n else []
+    if single:
+        want = pa.concat_tables([table.slice(i, 1) for i in single])
+        check("take", digest(lance.dataset(uri).take(single))["bag"], digest(want)["bag"], steps)
     lance.write_dataset(fresh(table, [far, far + 1]), uri, mode="append")
     check("append", lance.dataset(uri).count_rows(), n + 2, steps)
     lance.dataset(uri).delete(f"id = {far}")
