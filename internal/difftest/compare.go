@@ -42,6 +42,9 @@ func tableDifferences(before, after Table) []string {
 	if !maps.Equal(before.Answers, after.Answers) {
 		differ("answers", before.Answers, after.Answers)
 	}
+	if !maps.Equal(before.Blobs, after.Blobs) {
+		differ("blobs", before.Blobs, after.Blobs)
+	}
 	if !slices.Equal(before.Indices, after.Indices) {
 		differ("indices", before.Indices, after.Indices)
 	}

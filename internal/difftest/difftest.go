@@ -58,6 +58,7 @@ type Table struct {
 	Tags      map[string]json.RawMessage `json:"tags"`
 	Branches  map[string]json.RawMessage `json:"branches"`
 	Indices   []string                   `json:"indices"`
+	Blobs     map[string]string          `json:"blobs"`   // what they hold, by column
 	Answers   map[string]uint64          `json:"answers"` // rows that a filter finds, through the indices where there are some
 	Config    map[string]string          `json:"config"`
 	Fragments [][3]uint64                `json:"fragments"` // id, physical rows, deleted rows

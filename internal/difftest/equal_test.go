@@ -56,7 +56,7 @@ func TestEqualToTheOfficialCleanUp(t *testing.T) {
 	t.Parallel()
 	for _, recipe := range []string{
 		"upserts", "deletes", "updates", "emptied", "tags", "branches", "detached", "opentxn", "indexed", "reindexed", "configured", "v1names", "stableids",
-		"evolved", "nested", "legacy",
+		"evolved", "nested", "legacy", "blobs",
 	} {
 		for _, age := range []string{"30", "0"} {
 			t.Run(recipe+" "+age+" days old", func(t *testing.T) {
@@ -161,14 +161,60 @@ func TestBranchesUnderOtherSpellings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			made := Make(t, "branches")
-			before := Dump(t, made.URI)
-			require.Len(t, only(before).Branches, 3)
-			got := newKeeper(t).good(t, spell(t, made.URI))
-			require.Positive(t, got.Compaction.FragmentsRemoved, "main must have moved on from the branches' files")
-			require.Positive(t, got.Pruning.VersionsRemoved)
-			Same(t, before, Dump(t, made.URI))
-			account := Files(t, made.URI)
-			require.Empty(t, account.Missing)
+			branchesStay(t, made.URI, spell(t, made.URI))
 		})
+	}
+	t.Run("bucket with slashes", func(t *testing.T) {
+		t.Parallel()
+		made := MakeAt(t, place(t), "branches")
+		branchesStay(t, made.URI, made.URI+"//")
+	})
+	t.Run("branched without the manifest store", func(t *testing.T) {
+		t.Parallel()
+		e := newExternal(t)
+		made := MakeAt(t, e.out, "branches", "--branch-as", "s3://")
+		branchesStay(t, made.URI, made.URI)
+	})
+	t.Run("manifest store with a slash", func(t *testing.T) {
+		t.Parallel()
+		e := newExternal(t)
+		made := MakeAt(t, e.out, "branches")
+		at, table, _ := strings.Cut(made.URI, "?")
+		branchesStay(t, made.URI, at+"/?"+table)
+	})
+}
+
+// branchesStay runs a pass over a place as it is spelled, and reads all branches as they were named before.
+func branchesStay(t *testing.T, uri, spelled string) {
+	t.Helper()
+	before := Dump(t, uri)
+	require.Len(t, only(before).Branches, 3)
+	got := newKeeper(t).good(t, spelled)
+	require.Positive(t, got.Compaction.FragmentsRemoved, "main must have moved on from the branches' files")
+	require.Positive(t, got.Pruning.VersionsRemoved)
+	Same(t, before, Dump(t, uri))
+	require.Empty(t, Files(t, uri).Missing)
+}
+
+// TestBlobs: what blobs hold stays with the versions that stay, wherever it is stored, and the rest goes.
+func TestBlobs(t *testing.T) {
+	t.Parallel()
+	for _, age := range []string{"30", "0"} {
+		made := Make(t, "blobs", "--age-days", age)
+		before := Dump(t, made.URI)
+		require.Len(t, only(before).Blobs, 1)
+		got := newKeeper(t).good(t, made.URI)
+		require.Zero(t, got.Compaction.FragmentsRemoved, "rewriting blobs is not supported")
+		Same(t, before, Dump(t, made.URI))
+		stems := map[string]int{}
+		for path := range paths(t, made.URI) {
+			if parent, ok := dataset.SidecarParent(path); ok {
+				stems[parent]++
+			}
+		}
+		require.Len(t, stems, 3, "of each fragment that is left")
+		for parent := range stems {
+			require.FileExists(t, filepath.Join(made.URI, parent))
+		}
 	}
 }

@@ -104,6 +104,25 @@ def spread(items, most):
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
+def shape(schema):
+    """All of a schema as text; the engine gives metadata in no certain order."""
+    def metadata(of):
+        return sorted((of.metadata or {}).items())
+    return str([(f.name, str(f.type), f.nullable, metadata(f)) for f in schema] + metadata(schema))
+
+
+def payloads(ds):
+    """A hash of what the blobs of the second kind hold, by column."""
+    names = [f.name for f in ds.schema if "blob" in str(f.type)]
+    if not names:
+        return {}
+    ids = ds.to_table(columns=["id"], with_row_id=True)
+    def read(name):
+        blobs = ds.take_blobs(name, ids=ids["_rowid"].to_pylist())
+        return sorted((i, None if b is None else b.readall()) for i, b in zip(ids["id"].to_pylist(), blobs, strict=True))
+    return {name: hashlib.sha256(repr(read(name)).encode()).hexdigest() for name in names}
+
+
 def dump(uri, most):
     def at(version=None):
         return lance.dataset(uri, version=version, storage_options=storage_options(uri))
@@ -122,9 +141,9 @@ def dump(uri, most):
         branch = ds.checkout_version((name, None))
         branches[name] = {"version": branch.version, **digest(branch.to_table())}
     lineage = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"] if ds.has_stable_row_ids else []
-    return {"version": ds.version, **digest(ds.to_table(columns=ds.schema.names + lineage)), "schema": str(ds.schema), "versions": versions, "tags": tags, "branches": branches,
+    return {"version": ds.version, **digest(ds.to_table(columns=ds.schema.names + lineage)), "schema": shape(ds.schema), "versions": versions, "tags": tags, "branches": branches,
             "answers": {q: ds.count_rows(q) for q in ("id = 7", "id < 20", "id >= 1010 and id < 1030", "id = 1001", "id != 3")} if ds.list_indices() else {},
-            "indices": sorted(i["name"] for i in ds.list_indices()), "config": ds.config(),
+            "blobs": payloads(ds), "indices": sorted(i["name"] for i in ds.list_indices()), "config": ds.config(),
             "fragments": [[f.fragment_id, f.physical_rows, f.num_deletions] for f in ds.get_fragments()]}
 
 

@@ -278,7 +278,11 @@ def branches(job):
     then the parents move on."""
     job.appends(5, 20)
     job.open().delete("id < 3")
-    side = job.open().create_branch("side", 4)
+    if job.o.branch_as:
+        at = job.o.branch_as + job.uri.partition("://")[2].partition("?")[0]
+        side = lance.dataset(at, storage_options=storage_options(at)).create_branch("side", 4)
+    else:
+        side = job.open().create_branch("side", 4)
     side = lance.write_dataset(job.rows(7, 5000), side, mode="append", storage_options=storage_options(job.uri))
     deep = side.create_branch("deep", ("side", side.version))
     lance.write_dataset(job.rows(3, 6000), deep, mode="append", storage_options=storage_options(job.uri))
@@ -458,6 +462,22 @@ def legacy(job):
 
 
 @recipe
+def blobs(job):
+    """Blobs of the second kind: within the data file, packed, and in files of their own; empty ones and nulls. Rows go, fragments go, all goes."""
+    def some(n, start):
+        return pa.table({"id": pa.array(range(start, start + n), pa.int64()), "blob": lance.blob_array(
+            [None if i % 6 == 5 else b"" if i % 6 == 4 else job.rng.randbytes((100, 3000, 9000, 20000)[i % 6]) for i in range(start, start + n)])},
+            schema=pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob", inline_size_threshold=1000, dedicated_size_threshold=8000)]))
+    for i in range(3):
+        job.write(some(12, 12 * i))
+    job.open().delete("id % 12 = 2 or id < 12")
+    job.write(some(12, 100), mode="overwrite")
+    for i in range(3):
+        job.write(some(12, 200 + 12 * i))
+    job.open().delete("id % 5 = 1 or id >= 224")
+
+
+@recipe
 def root(job):
     """A LanceDB database folder of three tables."""
     import lancedb
@@ -480,6 +500,7 @@ def main():
     p.add_argument("--keys", type=int, default=20)
     p.add_argument("--rows", type=int, default=1000, help="of a fragment of types")
     p.add_argument("--no-nulls", action="store_true")
+    p.add_argument("--branch-as", default="", help="scheme through which the first of branches is made")
     p.add_argument("--stable", action="store_true", help="stable row ids")
     p.add_argument("--age-days", type=float, default=30)
     job = Job(p.parse_args())
