@@ -57,6 +57,12 @@ func (w *columnWriter) add(c chunk) error {
 	case c.block != nil:
 		w.hasher.Add(c.block)
 		w.rows += uint64(c.block.Rows)
+		if c.block.Bytes() >= pageBytes/2 && (w.builder.Rows() == 0 || w.builder.Bytes() >= pageBytes/2) {
+			if err := w.flush(); err != nil {
+				return err
+			}
+			return w.page(c.block) // joining it to others would copy all of it
+		}
 		if err := w.builder.Append(c.block); err != nil {
 			return fmt.Errorf("join pages: %w", err)
 		}

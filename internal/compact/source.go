@@ -228,6 +228,20 @@ func (p piece) whole() bool {
 	return p.from == p.first && p.to == end && (p.source.deleted == nil || p.source.deleted.CardinalityInRange(uint64(p.first), uint64(end)) == 0)
 }
 
+// deleted gives a function that says whether a row is deleted; it is asked of rising rows, the first being one of the part's.
+func (p piece) deleted() func(row uint32) bool {
+	if p.source.deleted == nil {
+		return func(uint32) bool { return false }
+	}
+	rows := p.source.deleted.Iterator()
+	return func(row uint32) bool {
+		for rows.HasNext() && rows.PeekNext() < row {
+			rows.AdvanceIfNeeded(row)
+		}
+		return rows.HasNext() && rows.PeekNext() == row
+	}
+}
+
 // movable says whether the piece is a page, all of whose rows are wanted, that a file of version 2.minor can have as it is.
 func (p piece) movable(minor int) bool {
 	return p.leaf != nil && p.leaf.Movable() && p.leaf.Minor() == minor && p.rows > 0 && p.whole()
@@ -271,9 +285,10 @@ func (p piece) read(ctx context.Context, t encoding.Type, layers []encoding.Laye
 	if p.whole() {
 		return block, nil
 	}
+	deleted := p.deleted()
 	kept, err := encoding.Drop(t, block, func(row int) bool {
 		row += p.first
-		return row < p.from || row >= p.to || s.deleted != nil && s.deleted.Contains(uint32(row))
+		return row < p.from || row >= p.to || deleted(uint32(row))
 	})
 	if err != nil {
 		return nil, blame(ctx, s.fragment.GetId(), err)

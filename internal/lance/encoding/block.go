@@ -114,6 +114,12 @@ type Block struct {
 	Values Values   // one slot per entry whose level leaves a slot, null slots included
 }
 
+// Bytes is the memory that the rows take, about.
+func (b *Block) Bytes() int {
+	v := &b.Values
+	return len(v.Fixed) + len(v.Data) + 8*len(v.Offsets) + len(v.ItemValid) + 2*len(b.Def) + 2*len(b.Rep)
+}
+
 // Values are the slots of a Block. Bytes under null slots are zero (Fixed) or empty (Bytes), whatever the file held.
 type Values struct {
 	N         int

@@ -118,17 +118,25 @@ func (b *Builder) addValues(v *Values, from, to int) {
 	out := &b.block.Values
 	if b.t.Kind == Bytes {
 		shift := len(out.Data) - v.Offsets[from]
-		out.Data = append(out.Data, v.Data[v.Offsets[from]:v.Offsets[to]]...)
-		out.Offsets = slices.Grow(out.Offsets, to-from)
+		out.Data = append(room(out.Data, v.Offsets[to]-v.Offsets[from]), v.Data[v.Offsets[from]:v.Offsets[to]]...)
+		out.Offsets = room(out.Offsets, to-from)
 		for _, at := range v.Offsets[from+1 : to+1] {
 			out.Offsets = append(out.Offsets, at+shift)
 		}
 	} else {
 		width := b.t.Width()
-		out.Fixed = append(out.Fixed, v.Fixed[from*width:to*width]...)
+		out.Fixed = append(room(out.Fixed, (to-from)*width), v.Fixed[from*width:to*width]...)
 		b.addItems(v.ItemValid, from, to)
 	}
 	out.N += to - from
+}
+
+// room makes room for n more elements: twice what there is when it has to grow, since it grows to a page's size.
+func room[T any](s []T, n int) []T {
+	if cap(s)-len(s) >= n {
+		return s
+	}
+	return slices.Grow(s, max(n, len(s)))
 }
 
 // addItems joins the validity of items; where one side has none, all its items are valid.
@@ -151,10 +159,7 @@ func (b *Builder) addItems(valid []byte, from, to int) {
 func (b *Builder) Rows() int { return b.block.Rows }
 
 // Bytes is the memory that they take, about.
-func (b *Builder) Bytes() int {
-	v := &b.block.Values
-	return len(v.Fixed) + len(v.Data) + 8*len(v.Offsets) + len(v.ItemValid) + 2*len(b.block.Def) + 2*len(b.block.Rep)
-}
+func (b *Builder) Bytes() int { return b.block.Bytes() }
 
 // Take removes the first rows and returns them as a block of its own.
 func (b *Builder) Take(rows int) (*Block, error) {

@@ -121,9 +121,12 @@ func (s *Store) syncBetween(there, folder string) error {
 	return nil
 }
 
+// writeBytes are written at once.
+const writeBytes = 256 << 10
+
 // fill writes all of r, makes it durable and closes.
 func fill(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
-	n, err := io.Copy(f, &heedful{ctx: ctx, r: r})
+	n, err := io.CopyBuffer(struct{ io.Writer }{f}, &heedful{ctx: ctx, r: r}, make([]byte, writeBytes))
 	if err == nil {
 		err = f.Sync()
 	}

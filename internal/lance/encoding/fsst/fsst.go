@@ -66,9 +66,8 @@ func (t *Table) Decode(dst, src []byte) ([]byte, error) {
 		if size == 0 {
 			return nil, lance.Corrupt("", "fsst code %d is not in the table", code)
 		}
-		var symbol [8]byte
-		binary.LittleEndian.PutUint64(symbol[:], t.symbols[code])
-		dst = append(dst, symbol[:size]...)
+		end := len(dst) + int(size)
+		dst = binary.LittleEndian.AppendUint64(dst, t.symbols[code])[:end]
 	}
 	return dst, nil
 }

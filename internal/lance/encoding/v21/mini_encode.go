@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"lancekeeper/internal/lance/encoding"
 	"lancekeeper/internal/lance/encoding/bitpack"
@@ -157,6 +158,9 @@ func (c *chunker) chunk(from, to, log int) error {
 		c.data = pad(append(c.data, b...), start)
 	}
 	size := len(c.data) - start
+	if from == 0 {
+		c.data = slices.Grow(c.data, size*(c.w.values.N/max(1, to))) // about what the others take
+	}
 	if !c.wide && size > maxChunk21 {
 		return errLevels
 	}

@@ -63,7 +63,7 @@ func (s *sink) extend(n int) ([]byte, error) {
 		return nil, err
 	}
 	at := len(s.values.Fixed)
-	s.values.Fixed = append(s.values.Fixed, make([]byte, n*s.width)...)
+	s.values.Fixed = slices.Grow(s.values.Fixed, n*s.width)[:at+n*s.width] // zeroed: nothing was ever cut off
 	s.values.N += n
 	return s.values.Fixed[at:], nil
 }

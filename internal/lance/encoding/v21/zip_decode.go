@@ -35,7 +35,6 @@ func decodeZip(t encoding.Type, l *enc21pb.FullZipLayout, p page, codec *general
 		sh: sh, repBits: int(l.GetBitsRep()), defBits: int(l.GetBitsDef()),
 		out: newSink(t, p.limit, codec), data: p.buffers[0],
 	}
-	d.out.reserve(int(l.GetNumVisibleItems()), len(d.data))
 	if variable {
 		err = d.variable(l)
 	} else {
@@ -137,12 +136,36 @@ func (d *zipDecoder) fixed(l *enc21pb.FullZipLayout) error {
 	if err != nil {
 		return err
 	}
+	if d.bare(l.GetValueCompression()) {
+		return d.whole(entries)
+	}
+	d.out.reserve(int(l.GetNumVisibleItems()), len(d.data))
 	return d.walk(entries, func(rest []byte, _ uint16) (int, error) {
 		if len(rest) < size {
 			return 0, lance.Corrupt("", "full-zip page ends in a value")
 		}
 		return size, read(rest[:size])
 	})
+}
+
+// bare tells if the page is nothing but values, in an encoding that fixedReader takes.
+func (d *zipDecoder) bare(enc *enc21pb.CompressiveEncoding) bool {
+	for list := enc.GetFixedSizeList(); list != nil; list = list.GetValues().GetFixedSizeList() {
+		if list.GetHasValidity() {
+			return false
+		}
+	}
+	return d.repBits+d.defBits == 0
+}
+
+// whole takes the page as the values; nothing is copied.
+func (d *zipDecoder) whole(entries int) error {
+	s := d.out
+	if len(d.data) != entries*s.width {
+		return lance.Corrupt("", "%d bytes in a full-zip page of %d values of %d", len(d.data), entries, s.width)
+	}
+	s.values.Fixed, s.values.N = d.data, entries
+	return s.take(len(d.data))
 }
 
 // fixedReader returns what adds one value to the sink from its bytes in the page, and how many those are.
@@ -215,6 +238,7 @@ func (d *zipDecoder) variable(l *enc21pb.FullZipLayout) error {
 	if err != nil {
 		return err
 	}
+	d.out.reserve(int(l.GetNumVisibleItems()), len(d.data))
 	return d.walk(entries, func(rest []byte, def uint16) (int, error) {
 		if def != 0 {
 			return 0, d.out.string(nil)

@@ -71,6 +71,9 @@ func levelBits(levels []uint16) int {
 // zip returns the entries and the offset of each row in them, the end included.
 func (w *writer) zip(l *enc21pb.FullZipLayout, size int, value func(dst []byte, slot int) []byte) ([]byte, []int) {
 	width := controlWidth(int(l.GetBitsRep() + l.GetBitsDef()))
+	if width == 0 && w.t.Kind != encoding.Bytes && w.values.ItemValid == nil {
+		return w.values.Fixed, nil // as they are; there are no lists, so no index
+	}
 	data := make([]byte, 0, size+width*w.entries)
 	index := make([]int, 0, w.rows+1)
 	slot := 0
