@@ -39,7 +39,7 @@ func full(e ledger.Entry) ledger.Entry {
 	e = e.WithAttempt(ledger.Attempt{TransactionUUID: "v", ReadVersion: 101, At: noon})
 	e = e.AttemptFailed(noon, []uint64{1, 2}, "it broke").AttemptFailed(noon, []uint64{2}, "again")
 	e.Sweep = []string{"data/ä b.lance", "_deletions/1-2-3.arrow"}
-	e.NextExpiry, e.ListedAt, e.ManifestETag, e.Policy = noon, noon, `"etag"`, "digest"
+	e.Idle = &ledger.Idle{Version: 101, ETag: `"etag"`, Refs: "digest", Policy: "another", ListedAt: noon, Until: noon.Add(time.Hour)}
 	return e
 }
 

@@ -61,11 +61,17 @@ type Entry struct {
 	// How many fragments a rewrite may take at most, learned from races that were lost; 0: any number.
 	TaskFragments int `json:"taskFragments,omitempty"`
 
-	// What an idle pass goes by: as long as version, entity tag and policy are the same, nothing can expire before NextExpiry.
-	NextExpiry   time.Time `json:"nextExpiry,omitzero"`
-	ListedAt     time.Time `json:"listedAt,omitzero"`
-	ManifestETag string    `json:"manifestETag,omitempty"`
-	Policy       string    `json:"policy,omitempty"`
+	Idle *Idle `json:"idle,omitempty"` // nil where something was left to do
+}
+
+// Idle is a dataset as a pass left it that had nothing more to do. As long as all of it is the same, nothing can go before Until.
+type Idle struct {
+	Version  uint64    `json:"version"` // the latest
+	ETag     string    `json:"etag"`    // of its manifest
+	Refs     string    `json:"refs"`    // digest of tags and branches
+	Policy   string    `json:"policy"`  // digest of the settings
+	ListedAt time.Time `json:"listedAt"`
+	Until    time.Time `json:"until"` // both by the store's clock
 }
 
 // Success is the last pass that did all it should.

@@ -995,6 +995,7 @@ func TestJ1SameEventTwice(t *testing.T) {
 	before := contents(t, b.store)
 	third := b.good()
 	require.Equal(t, before, contents(t, b.store))
+	first.After.Files, first.After.Bytes = nil, nil // the third did not list
 	require.Equal(t, first.After, third.After)
 	require.Zero(t, third.Requests.Put+third.Requests.Delete)
 }

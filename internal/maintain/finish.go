@@ -115,8 +115,10 @@ func (p *pass) measure(ctx context.Context) {
 	if p.store == nil {
 		return
 	}
-	if err := p.reload(ctx); err != nil {
-		p.log.Warn("measure", slog.Any("err", err))
+	if !p.idle { // else what it was opened with is all there is
+		if err := p.reload(ctx); err != nil {
+			p.log.Warn("measure", slog.Any("err", err))
+		}
 	}
 	if p.oldest == 0 && p.entry.LastSuccess == nil {
 		if l, err := dataset.List(ctx, p.store); err == nil {
@@ -128,6 +130,10 @@ func (p *pass) measure(ctx context.Context) {
 		return
 	}
 	p.res.After = p.state()
+	if p.idle {
+		manifests := int(p.entry.Manifests)
+		p.res.Before.Manifests, p.res.After.Manifests = &manifests, &manifests
+	}
 	if p.files > 0 {
 		manifests, files, bytes := p.listed, p.files, p.bytes
 		p.res.After.Manifests, p.res.After.Files, p.res.After.Bytes = &manifests, &files, &bytes
@@ -180,6 +186,7 @@ func (p *pass) record(ctx context.Context) {
 	if latest > 0 {
 		p.entry = p.entry.Measured(now, latest, p.oldest, int64(p.listed))
 	}
+	p.rememberRest()
 	before := p.entry
 	p.entry = p.outcome(before, p.res, latest)
 	if err := p.save(ctx); err != nil {

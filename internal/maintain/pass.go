@@ -33,7 +33,6 @@ type pass struct {
 	hider  objstore.Hider // nil where deletes free what they remove, as far as is known
 	lease  *lock.Lease
 	entry  ledger.Entry
-	now    time.Time // the store's clock when the pass opened the dataset
 
 	version  dataset.Version    // the latest version, as last read
 	manifest *manifest.Manifest // its manifest; nil until it was opened
@@ -42,9 +41,10 @@ type pass struct {
 	files    int64              // objects that exist, likewise, and their bytes
 	bytes    int64
 
-	nextExpiry time.Time // when more can go; zero if not known
-	commits    int       // versions that this pass made
-	added      int64     // objects that it added with them
+	idle    bool         // the ledger told that nothing can go: nothing was listed
+	rest    *ledger.Idle // what a next pass may go by, if this one ends well
+	commits int          // versions that this pass made
+	added   int64        // objects that it added with them
 
 	unsupported int                 // things left alone because they are not understood, beside
 	bad         map[uint64]struct{} // expired versions that stay because they are damaged or not understood
@@ -108,7 +108,7 @@ func (p *pass) run(ctx context.Context) Result {
 	}
 	if p.target.Settings.Prune {
 		p.begin("prune")
-		p.prune(ctx)
+		p.pruneUnlessIdle(ctx)
 	}
 	return p.finish(ctx)
 }
@@ -161,6 +161,9 @@ func (p *pass) open(ctx context.Context) error {
 	if err := p.reload(ctx); err != nil {
 		return err
 	}
+	if err := p.askClock(ctx); err != nil {
+		return err
+	}
 	p.res.Before = p.state()
 	if err := p.manifest.Check(p.version.Key); err != nil {
 		return fmt.Errorf("check the latest version of %s: %w", p.target.URI, err)
@@ -199,10 +202,16 @@ func (p *pass) connect(ctx context.Context) error {
 	p.hider, _ = objstore.As[objstore.Hider](store)
 	p.meter = meterstore.New(store)
 	p.store = p.meter
-	if p.now, err = p.store.Now(ctx); err != nil {
+	return nil
+}
+
+// askClock is due when the latest version was found: a store whose names were listed needs not be asked.
+func (p *pass) askClock(ctx context.Context) error {
+	now, err := p.store.Now(ctx)
+	if err != nil {
 		return fmt.Errorf("ask the clock of %s: %w", p.target.URI, err)
 	}
-	if skew := p.now.Sub(p.keeper.Now()).Abs(); skew > time.Minute {
+	if skew := now.Sub(p.keeper.Now()).Abs(); skew > time.Minute {
 		p.find("clock", fmt.Sprintf("the store's clock and this machine's differ by %s; ages go by the store's", skew.Round(time.Second)))
 	}
 	return nil

@@ -83,7 +83,7 @@ func (p *pass) planPruning(ctx context.Context) (*prune.Plan, error) {
 	}
 	p.listed, p.files, p.bytes = plan.Manifests, plan.Files, plan.Bytes
 	p.version.Number = max(p.version.Number, plan.Latest)
-	p.nextExpiry = plan.NextExpiry
+	p.rest = p.resting(plan)
 	p.res.Pruning.Kept = kept(plan.Kept)
 	p.res.Pruning.KeptVersions = len(plan.Kept)
 	p.res.Pruning.Left = left(plan.Left)

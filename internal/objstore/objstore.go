@@ -78,7 +78,7 @@ type Store interface {
 	// could not be removed after retries are returned one by one; err is for a failure as a whole (then what was not
 	// reported as failed may or may not be gone).
 	Delete(ctx context.Context, keys []string) (failed []KeyError, err error)
-	// Now is the store's clock, as good as can be known (one request at most).
+	// Now is the store's clock, as good as can be known (one request at most, none after a listing).
 	Now(ctx context.Context) (time.Time, error)
 }
 

@@ -74,6 +74,7 @@ type Left struct {
 // Plan is what goes from a dataset. Made by MakePlan, executed by Sweep.
 type Plan struct {
 	Latest     uint64
+	LatestETag string
 	Kept       []Kept
 	Bad        []Kept            // those of Kept that have expired, and stay because they are damaged or not understood
 	Expired    []dataset.Version // that will go, ascending
@@ -83,7 +84,9 @@ type Plan struct {
 	Bytes      int64
 	Manifests  int       // attached manifests
 	Oldest     uint64    // lowest version listed
-	NextExpiry time.Time // the earliest moment at which anything more can expire by itself; zero if not known
+	NextExpiry time.Time // the earliest moment at which anything more can expire by itself; zero if nothing can
+	ListedAt   time.Time // when the names were listed, by the store's clock
+	RefsStamp  string    // of the references that it goes by, as dataset.RefsStamp has it
 
 	scheme  manifest.Scheme
 	policy  Policy
@@ -163,8 +166,10 @@ func MakePlan(ctx context.Context, in Input) (*Plan, error) {
 	if p.refs, err = dataset.ReadRefs(ctx, in.Store); err != nil {
 		return nil, fmt.Errorf("read the references: %w", err)
 	}
+	p.ListedAt, p.RefsStamp = p.now, p.refs.ETags
 	p.Oldest, p.Manifests = p.listed[0].Number, len(p.listed)
-	p.Latest = p.listed[len(p.listed)-1].Number
+	latest := p.listed[len(p.listed)-1]
+	p.Latest, p.LatestETag = latest.Number, latest.ETag
 	var retained []dataset.Version
 	p.Kept, retained, p.Expired = retention(p.listed, in.Policy.pins(p.refs), in.Policy, p.now)
 	if err := in.Policy.tagged(p.listed, p.refs, p.now); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"lancekeeper/internal/awslog"
@@ -82,8 +83,9 @@ type Store struct {
 	firstPause time.Duration // before the second of our own attempts; the next ones are longer
 	stall      time.Duration // in which some byte of an answer's body must come
 	bucketSeen atomic.Bool   // a "not found" then means the object
-	deleted    atomic.Bool   // a batch was sent that is answered key by key, which tells whether deletes hide
-	hides      atomic.Bool   // a delete made a marker: the bucket has, or had, versioning
+	heard      atomic.Pointer[heard]
+	deleted    atomic.Bool // a batch was sent that is answered key by key, which tells whether deletes hide
+	hides      atomic.Bool // a delete made a marker: the bucket has, or had, versioning
 }
 
 // Open returns a store below s3://bucket/path, with the SDK's standard configuration. Nothing is asked of the bucket yet.
@@ -169,8 +171,21 @@ func (s *Store) Hides() bool { return s.hides.Load() }
 // Ordered is true for general purpose buckets; directory buckets (S3 Express) do not list in order.
 func (s *Store) Ordered() bool { return !strings.HasSuffix(s.bucket, "--x-s3") }
 
-// Now is the Date of an answer.
+// heard is when the store answered, by its clock and by this machine's.
+type heard struct{ theirs, ours time.Time }
+
+// hear notes the Date of an answer.
+func (s *Store) hear(answer middleware.Metadata) {
+	if at, ok := awsServerTime(answer); ok {
+		s.heard.Store(&heard{theirs: at, ours: time.Now()})
+	}
+}
+
+// Now is the Date of the last listing and the time since. Where nothing was listed yet one request is made for it.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	if last := s.heard.Load(); last != nil {
+		return last.theirs.Add(time.Since(last.ours)), nil
+	}
 	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
 		Bucket: &s.bucket, Prefix: &s.prefix, MaxKeys: aws.Int32(1), RequestPayer: s.payer(),
 	})

@@ -39,6 +39,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 				yield(objstore.Object{}, s.fail("list", prefix, err))
 				return
 			}
+			s.hear(page.ResultMetadata)
 			for _, o := range page.Contents {
 				key := strings.TrimPrefix(aws.ToString(o.Key), s.prefix)
 				if key == "" || strings.HasSuffix(key, "/") || key <= startAfter {

@@ -202,8 +202,16 @@ func TestClock(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	web := &server{always: say(200, "<ListBucketResult></ListBucketResult>", "Date", at.Format(http.TimeFormat))}
-	now, err := serve(t, web, Options{}).Now(t.Context())
+	s := serve(t, web, Options{})
+	now, err := s.Now(t.Context())
 	require.NoError(t, err)
 	require.True(t, at.Equal(now), "%v", now)
 	require.Equal(t, []string{"GET /bucket?list-type=2&max-keys=1&prefix=root%2F"}, web.seen())
+	for range s.List(t.Context(), "data/", "") {
+		t.Fatal("there is nothing")
+	}
+	now, err = s.Now(t.Context())
+	require.NoError(t, err)
+	require.WithinRange(t, now, at, at.Add(time.Hour))
+	require.Len(t, web.seen(), 2, "a listing tells the time")
 }
