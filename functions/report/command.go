@@ -38,8 +38,10 @@ func (c command) run(args []string) int {
 		return c.print(parsed.Help)
 	case parsed.Version:
 		return c.print("report " + version + "\n")
-	case parsed.HTML != "" || parsed.Inspect != "":
-		return c.complain(&config.Error{Setting: "--html, inspect", Source: config.Flag, Detail: "not there yet in this version"})
+	case parsed.Inspect != "":
+		return c.inspect(parsed.Inspect, parsed.JSON)
+	case parsed.HTML != "":
+		return c.complain(&config.Error{Setting: "--html", Source: config.Flag, Detail: "not there yet in this version"})
 	}
 	cfg, err := config.Resolve(config.Input{Environ: c.environ, Flags: parsed.Flags, Datasets: parsed.Datasets})
 	if err != nil {

@@ -120,9 +120,11 @@ func (r *Reader) decode(ctx context.Context, f footer, tail []byte) error {
 	if len(globals) != 1 {
 		return lance.Unsupported("data file", fmt.Sprintf("with %d global buffers", len(globals)), r.key)
 	}
-	if err := r.describe(ctx, globals[0], base, tail); err != nil {
+	descriptor, err := r.descriptor(ctx, globals[0], base, tail)
+	if err != nil {
 		return err
 	}
+	r.rows = descriptor.GetLength()
 	for i, c := range columns {
 		pages, err := r.pages(tail[c.at-base:c.end()-base], globals[0].at)
 		if err != nil {
@@ -134,26 +136,25 @@ func (r *Reader) decode(ctx context.Context, f footer, tail []byte) error {
 	return nil
 }
 
-// describe reads the file's own schema and row count.
-func (r *Reader) describe(ctx context.Context, s span, base int64, tail []byte) error {
+// descriptor reads the file's own schema and row count.
+func (r *Reader) descriptor(ctx context.Context, s span, base int64, tail []byte) (*lancepb.FileDescriptor, error) {
 	var body []byte
 	if s.at >= base {
 		body = tail[s.at-base : s.end()-base]
 	} else {
 		if s.size > maxMetadata {
-			return lance.Unsupported("file descriptor", fmt.Sprintf("of %d bytes", s.size), r.key)
+			return nil, lance.Unsupported("file descriptor", fmt.Sprintf("of %d bytes", s.size), r.key)
 		}
 		var err error
 		if body, err = r.store.GetRange(ctx, r.key, s.at, s.size); err != nil {
-			return fmt.Errorf("read the descriptor of %s: %w", r.key, err)
+			return nil, fmt.Errorf("read the descriptor of %s: %w", r.key, err)
 		}
 	}
 	var d lancepb.FileDescriptor
 	if err := proto.Unmarshal(body, &d); err != nil {
-		return lance.Corrupt(r.key, "file descriptor: %v", err)
+		return nil, lance.Corrupt(r.key, "file descriptor: %v", err)
 	}
-	r.rows = d.GetLength()
-	return nil
+	return &d, nil
 }
 
 // pages decodes a column's metadata; every buffer must lie before the limit.
