@@ -69,7 +69,7 @@ func TestConflictMatrix(t *testing.T) {
 	holds("after the commit")
 	for name := range want {
 		uri := filepath.Join(root, name)
-		result, _ := passWithFaults(t, uri, t.TempDir(), func(*faultstore.Store) {})
+		result, _ := passWithFaults(t, uri, t.TempDir(), all(), func(*faultstore.Store) {})
 		require.Equal(t, maintain.OK, result.Outcome, "%s: %s", name, result.Reason)
 	}
 	holds("after the next pass")

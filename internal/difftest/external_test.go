@@ -187,7 +187,7 @@ func TestExternalOurKilledPass(t *testing.T) {
 			})
 			store, err := manifeststore.New(faults, mortalTable{manifesttable.New(e.client, e.table, path), faults}, made.URI)
 			require.NoError(t, err)
-			passThrough(t, made.URI, t.TempDir(), store, faults)
+			passThrough(t, made.URI, t.TempDir(), all(), store, faults)
 			require.True(t, faults.Killed())
 
 			Same(t, before, Dump(t, made.URI))

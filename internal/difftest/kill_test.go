@@ -24,18 +24,23 @@ import (
 	"lancekeeper/internal/objstore/filestore"
 )
 
+// all are the settings of a pass that does all it can.
+func all() maintain.Settings {
+	return maintain.Settings{Keep: 1, UnverifiedAge: 7 * 24 * time.Hour, TargetRows: 1 << 20, Compact: true, Prune: true, MemoryBytes: 64 << 20}
+}
+
 // passWithFaults runs a pass over a local dataset through a store with faults, and returns its outcome.
-func passWithFaults(t *testing.T, uri, state string, faults func(*faultstore.Store)) (maintain.Result, *faultstore.Store) {
+func passWithFaults(t *testing.T, uri, state string, settings maintain.Settings, faults func(*faultstore.Store)) (maintain.Result, *faultstore.Store) {
 	t.Helper()
 	files, err := filestore.Open(uri)
 	require.NoError(t, err)
 	store := faultstore.New(files)
 	faults(store)
-	return passThrough(t, uri, state, store, store), store
+	return passThrough(t, uri, state, settings, store, store), store
 }
 
 // passThrough runs a pass over a store. The ledger takes part in the faults.
-func passThrough(t *testing.T, uri, state string, store objstore.Store, faults *faultstore.Store) maintain.Result {
+func passThrough(t *testing.T, uri, state string, settings maintain.Settings, store objstore.Store, faults *faultstore.Store) maintain.Result {
 	t.Helper()
 	keeper := &maintain.Keeper{
 		Locker: lock.NewFile(lock.FileOptions{Dir: state, Owner: "test", Now: time.Now}), Ledger: maintaintest.Mortal{File: ledger.NewFile(state), Faults: faults},
@@ -43,7 +48,7 @@ func passThrough(t *testing.T, uri, state string, store objstore.Store, faults *
 	}
 	doc := keeper.Run(t.Context(), []maintain.Target{{
 		Key: uri, URI: uri, Open: func(context.Context) (objstore.Store, error) { return store, nil },
-		Settings: maintain.Settings{Keep: 1, UnverifiedAge: 7 * 24 * time.Hour, TargetRows: 1 << 20, Compact: true, Prune: true, MemoryBytes: 64 << 20},
+		Settings: settings,
 	}})
 	return doc.Results[0]
 }
@@ -91,17 +96,17 @@ func killAnywhere(t *testing.T, recipe, age string) {
 		}))
 		return uri
 	}
-	result, whole := passWithFaults(t, copyOf("whole"), t.TempDir(), func(*faultstore.Store) {})
+	result, whole := passWithFaults(t, copyOf("whole"), t.TempDir(), all(), func(*faultstore.Store) {})
 	require.Equal(t, maintain.OK, result.Outcome, result.Reason)
 	left := len(tree(t, filepath.Join(root, "whole.lance")))
 	type broken struct{ uri, state string }
-	var all []broken
+	var cut []broken
 	for n := 1; n <= whole.Mutations(); n++ {
 		for when, side := range map[faultstore.When]string{faultstore.Before: "before", faultstore.After: "after"} {
 			b := broken{copyOf(fmt.Sprintf("%s-%03d", side, n)), t.TempDir()}
-			_, store := passWithFaults(t, b.uri, b.state, func(s *faultstore.Store) { s.KillAt(n, when) })
+			_, store := passWithFaults(t, b.uri, b.state, all(), func(s *faultstore.Store) { s.KillAt(n, when) })
 			require.True(t, store.Killed(), "%s mutation %d", side, n)
-			all = append(all, b)
+			cut = append(cut, b)
 		}
 	}
 	judge := func() {
@@ -113,8 +118,8 @@ func killAnywhere(t *testing.T, recipe, age string) {
 		}
 	}
 	judge()
-	for _, b := range all {
-		result, _ := passWithFaults(t, b.uri, b.state, func(*faultstore.Store) {})
+	for _, b := range cut {
+		result, _ := passWithFaults(t, b.uri, b.state, all(), func(*faultstore.Store) {})
 		require.Equal(t, maintain.OK, result.Outcome, "%s: %s", b.uri, result.Reason)
 		files, err := filestore.Open(b.uri)
 		require.NoError(t, err)
