@@ -16,27 +16,32 @@ import (
 
 // Report is the health of one dataset. What could not be measured is left out.
 type Report struct {
-	Dataset             string          `json:"dataset"`
-	At                  time.Time       `json:"at"` // the store's clock; the program's own where the store did not answer
-	Error               string          `json:"error,omitempty"`
-	Version             uint64          `json:"version,omitempty"`
-	OldestVersion       uint64          `json:"oldestVersion,omitempty"`
-	Manifests           *int            `json:"manifests,omitempty"`
-	Detached            int             `json:"detached,omitempty"`
-	Naming              string          `json:"naming,omitempty"` // V1 or V2: how manifests are named
-	FileVersion         string          `json:"fileVersion,omitempty"`
-	Fragments           *int            `json:"fragments,omitempty"`
-	Rows                *uint64         `json:"rows,omitempty"` // live rows
-	DeletedRows         *uint64         `json:"deletedRows,omitempty"`
-	Indices             []string        `json:"indices,omitempty"`
-	Tags                []string        `json:"tags,omitempty"`
-	Branches            []string        `json:"branches,omitempty"`
-	Kinds               map[string]Size `json:"kinds,omitempty"` // objects by kind
-	Total               *Size           `json:"total,omitempty"`
-	UnreclaimedVersions *uint64         `json:"unreclaimedVersions,omitempty"`
-	SecondsSinceSuccess *float64        `json:"secondsSinceSuccess,omitempty"`
-	Ledger              *ledger.Entry   `json:"ledger,omitempty"`
-	Findings            []string        `json:"findings,omitempty"`
+	Dataset             string             `json:"dataset"`
+	At                  time.Time          `json:"at"` // the store's clock; the program's own where the store did not answer
+	Error               string             `json:"error,omitempty"`
+	Version             uint64             `json:"version,omitempty"`
+	OldestVersion       uint64             `json:"oldestVersion,omitempty"`
+	Manifests           *int               `json:"manifests,omitempty"`
+	Detached            int                `json:"detached,omitempty"`
+	Naming              string             `json:"naming,omitempty"` // V1 or V2: how manifests are named
+	FileVersion         string             `json:"fileVersion,omitempty"`
+	Fragments           *int               `json:"fragments,omitempty"`
+	Rows                *uint64            `json:"rows,omitempty"` // live rows
+	DeletedRows         *uint64            `json:"deletedRows,omitempty"`
+	FragmentsByRows     []Bin              `json:"fragmentsByRows,omitempty"`    // live rows
+	FragmentsByDeleted  []Bin              `json:"fragmentsByDeleted,omitempty"` // share of deleted rows; the first bin is those without
+	History             []Period           `json:"history,omitempty"`            // versions over time, of those still listed
+	Coverage            []Coverage         `json:"coverage,omitempty"`
+	Features            []manifest.Feature `json:"features,omitempty"`
+	Indices             []string           `json:"indices,omitempty"`
+	Tags                []string           `json:"tags,omitempty"`
+	Branches            []string           `json:"branches,omitempty"`
+	Kinds               map[string]Size    `json:"kinds,omitempty"` // objects by kind
+	Total               *Size              `json:"total,omitempty"`
+	UnreclaimedVersions *uint64            `json:"unreclaimedVersions,omitempty"`
+	SecondsSinceSuccess *float64           `json:"secondsSinceSuccess,omitempty"`
+	Ledger              *ledger.Entry      `json:"ledger,omitempty"`
+	Findings            []string           `json:"findings,omitempty"`
 }
 
 // Size is a number of objects and their bytes.
@@ -112,6 +117,7 @@ func (r *Report) versions(l *dataset.Listing) {
 	r.Manifests = &n
 	r.Version, r.OldestVersion = l.Versions[n-1].Number, l.Versions[0].Number
 	r.Detached = len(l.Detached)
+	r.History = history(l.Versions)
 	r.Naming = "V2"
 	if l.Scheme == manifest.V1 {
 		r.Naming = "V1"
@@ -129,6 +135,12 @@ func (r *Report) table(m *manifest.Manifest) {
 		rows += f.GetPhysicalRows() - min(deleted, f.GetPhysicalRows())
 	}
 	r.Fragments, r.Rows, r.DeletedRows = &fragments, &rows, &deletedRows
+	r.FragmentsByRows, r.FragmentsByDeleted = bySize(m.GetFragments()), byDeleted(m.GetFragments())
+	r.Features = manifest.Features(m)
+	var err error
+	if r.Coverage, err = coverage(m); err != nil {
+		r.Findings = append(r.Findings, err.Error())
+	}
 	for _, index := range m.Indices {
 		r.Indices = append(r.Indices, index.GetName())
 	}

@@ -65,6 +65,7 @@ func (r Report) text(w io.Writer) error {
 		line("table", fmt.Sprintf("%s fragments, %s rows (%s more are deleted)%s", humanize.Comma(int64(*r.Fragments)),
 			humanize.Comma(int64(*r.Rows)), humanize.Comma(int64(*r.DeletedRows)), version))
 	}
+	r.shapeText(line)
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
 		s := r.Kinds[kind]
 		line(kind+" files", fmt.Sprintf("%s, %s", humanize.Comma(s.Files), humanize.IBytes(uint64(s.Bytes))))

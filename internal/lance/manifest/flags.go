@@ -47,6 +47,29 @@ func flagName(bit int) string {
 	return fmt.Sprintf("bit %d", bit)
 }
 
+// Feature is one feature flag that a manifest has set.
+type Feature struct {
+	Name       string `json:"name"` // the bit, and the format's word for it
+	Read       bool   `json:"read"` // in the flags for readers
+	Write      bool   `json:"write"`
+	Understood bool   `json:"understood"` // a dataset with it can be maintained
+}
+
+// Features lists the flags of a manifest, by bit.
+func Features(m *Manifest) []Feature {
+	reader, writer := m.GetReaderFeatureFlags(), m.GetWriterFeatureFlags()
+	var out []Feature
+	for rest := reader | writer; rest != 0; rest &= rest - 1 {
+		bit := lowestBit(rest)
+		mask := uint64(1) << bit
+		out = append(out, Feature{
+			Name: flagName(bit), Read: reader&mask != 0, Write: writer&mask != 0,
+			Understood: reader&mask&^understoodReaderFlags == 0 && writer&mask&^understoodWriterFlags == 0,
+		})
+	}
+	return out
+}
+
 // checkFlags refuses flags that are not understood, and words that contradict each other.
 func checkFlags(object string, reader, writer uint64) error {
 	if err := refuse(object, "reader feature flag", reader&^understoodReaderFlags); err != nil {

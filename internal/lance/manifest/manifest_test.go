@@ -301,3 +301,15 @@ func TestHint(t *testing.T) {
 		require.ErrorIs(t, err, lance.ErrCorrupt, bad)
 	}
 }
+
+func TestFeatures(t *testing.T) {
+	t.Parallel()
+	m := &manifest.Manifest{Manifest: &lancepb.Manifest{
+		ReaderFeatureFlags: manifest.FlagDeletionFiles | 1<<40, WriterFeatureFlags: manifest.FlagDeletionFiles | manifest.FlagTableConfig,
+	}}
+	require.Equal(t, []manifest.Feature{
+		{Name: "bit 0 (deletion files)", Read: true, Write: true, Understood: true},
+		{Name: "bit 3 (table config)", Write: true, Understood: true},
+		{Name: "bit 40", Read: true},
+	}, manifest.Features(m))
+}
