@@ -274,6 +274,7 @@ func (p *Plan) take(l *listing, o objstore.Object) error {
 		}
 	case dataset.Foreign, dataset.ManifestStaging, dataset.Temporary, dataset.Transaction, dataset.Sidecar, dataset.Reference:
 	}
+	o.ETag = "" // nobody asks for it, and there are many
 	l.files = append(l.files, o)
 	return nil
 }

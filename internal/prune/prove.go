@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -44,6 +45,67 @@ type prover struct {
 	proven map[string]struct{} // keys of young files, proven and not yet given out
 	origin map[string]uint64   // the first version that named each of them, for who explains; nil: not asked for
 	next   uint64              // the version number that would follow without a gap; 0 before the first
+	since  time.Time           // older versions name no young file
+	ahead  *reading            // of the chunk that comes next; nil if nothing is read ahead
+}
+
+// copySlack is how much younger than its version a file may be: stored earlier, it was copied later with the whole dataset. A file
+// for which that is not enough stays until the unverified age.
+const copySlack = 24 * time.Hour
+
+// reading is a read of versions under way.
+type reading struct {
+	cancel   context.CancelFunc
+	done     chan struct{}
+	versions []dataset.Version
+	proofs   []*dataset.Proof
+	errs     []error
+}
+
+// readAhead begins to read what a chunk will need.
+func (v *prover) readAhead(ctx context.Context, versions []dataset.Version) {
+	if len(v.plan.young) == 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &reading{cancel: cancel, done: make(chan struct{}), versions: v.unread(versions)}
+	v.ahead = r
+	go func() {
+		defer close(r.done)
+		r.proofs, r.errs = readProofs(ctx, v.store, r.versions)
+	}()
+}
+
+// read returns what was read ahead, or reads it now.
+func (v *prover) read(ctx context.Context, versions []dataset.Version) ([]*dataset.Proof, []error) {
+	r := v.ahead
+	if r == nil || !slices.Equal(r.versions, versions) {
+		v.stop()
+		return readProofs(ctx, v.store, versions)
+	}
+	<-r.done
+	r.cancel()
+	v.ahead = nil
+	return r.proofs, r.errs
+}
+
+// stop ends what is read ahead.
+func (v *prover) stop() {
+	if v.ahead != nil {
+		v.ahead.cancel()
+		<-v.ahead.done
+		v.ahead = nil
+	}
+}
+
+// unread are the versions whose transactions are needed and not known yet.
+func (v *prover) unread(versions []dataset.Version) (out []dataset.Version) {
+	for _, version := range versions {
+		if v.plan.proofs[version.Number] == nil && !version.Modified.Before(v.since) {
+			out = append(out, version)
+		}
+	}
+	return out
 }
 
 func newProver(p *Plan, store objstore.Store) *prover {
@@ -51,6 +113,11 @@ func newProver(p *Plan, store objstore.Store) *prover {
 	for key := range p.owed {
 		if _, ok := p.young[key]; ok {
 			v.proven[key] = struct{}{}
+		}
+	}
+	for _, o := range p.young {
+		if at := o.Modified.Add(-copySlack); v.since.IsZero() || at.Before(v.since) {
+			v.since = at
 		}
 	}
 	return v
@@ -110,13 +177,8 @@ func (v *prover) dead(still *working) []objstore.Object {
 
 // proofs reads those of the versions that were not read before.
 func (v *prover) proofs(ctx context.Context, versions []dataset.Version, bad map[uint64]string) ([]*dataset.Proof, error) {
-	var unread []dataset.Version
-	for _, version := range versions {
-		if v.plan.proofs[version.Number] == nil {
-			unread = append(unread, version)
-		}
-	}
-	read, errs := readProofs(ctx, v.store, unread)
+	unread := v.unread(versions)
+	read, errs := v.read(ctx, unread)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read expired versions: %w", err)
 	}

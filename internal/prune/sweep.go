@@ -16,8 +16,8 @@ const (
 	// chunkVersions are removed together: so many that a boundary manifest a chunk costs little, so few that the names to
 	// be written down before fit the journal.
 	chunkVersions = 1000
-	// batchKeys are deleted between two looks at the lease and the dataset.
-	batchKeys = 1000
+	// batchKeys are deleted between two looks at the lease and the dataset: as many as the service takes in a second or so.
+	batchKeys = 4000
 	// maxJournal is the names that are written down for one chunk. Of more, the rest would have to wait for the unverified age
 	// if this pass were killed in the middle of the chunk.
 	maxJournal = 4000
@@ -53,6 +53,7 @@ func Sweep(ctx context.Context, store objstore.Store, p *Plan, h Hooks) (*Result
 	s := &sweep{store: store, plan: p, hooks: h, prover: newProver(p, store), result: &Result{Files: CountsByKind()}}
 	s.total = int64(len(p.Expired) + len(p.Old))
 	err := s.run(ctx)
+	s.prover.stop()
 	s.rest()
 	return s.result, err
 }
@@ -74,7 +75,8 @@ func (s *sweep) run(ctx context.Context) error {
 	expired := s.plan.Expired
 	for s.gone < len(expired) {
 		n := min(chunkVersions, len(expired)-s.gone)
-		if err := s.chunk(ctx, expired[s.gone:s.gone+n]); err != nil {
+		next := expired[s.gone+n:]
+		if err := s.chunk(ctx, expired[s.gone:s.gone+n], next[:min(chunkVersions, len(next))]); err != nil {
 			return err
 		}
 		s.gone += n
@@ -87,12 +89,13 @@ func (s *sweep) run(ctx context.Context) error {
 	return s.sweepOld(ctx)
 }
 
-// chunk removes some versions and the young files that only they named.
-func (s *sweep) chunk(ctx context.Context, versions []dataset.Version) error {
+// chunk removes some versions and the young files that only they named. Meanwhile the next ones are read.
+func (s *sweep) chunk(ctx context.Context, versions, next []dataset.Version) error {
 	dead, bad, err := s.prover.chunk(ctx, versions, s.plan.after(versions))
 	if err != nil {
 		return fmt.Errorf("prove what goes with versions %d to %d: %w", versions[0].Number, versions[len(versions)-1].Number, err)
 	}
+	s.prover.readAhead(ctx, next)
 	var manifests []objstore.Object
 	for _, v := range versions {
 		if reason, ok := bad[v.Number]; ok {
@@ -101,10 +104,12 @@ func (s *sweep) chunk(ctx context.Context, versions []dataset.Version) error {
 		}
 		manifests = append(manifests, objstore.Object{Key: v.Key, Size: v.Size, Modified: v.Modified})
 	}
-	if err := s.before(ctx); err != nil {
-		return err
+	if len(dead) > 0 { // the journal is to be as the dataset is now
+		if err := s.before(ctx); err != nil {
+			return err
+		}
+		dead = s.unnamed(dead)
 	}
-	dead = s.unnamed(dead)
 	s.total += int64(len(dead))
 	if err := s.journal(ctx, slices.Concat(s.carry, dead)); err != nil {
 		return err
