@@ -13,6 +13,9 @@ import (
 // (lance-encoding src/utils/accumulation.rs).
 const pageBytes = 8 << 20
 
+// aloneBytes is what a block has that makes a page of its own: to join it to others would copy all of it.
+const aloneBytes = pageBytes / 4
+
 // chunk is what was read of one piece: rows, or a page of them to be copied as it is; neither where no row of the piece is wanted.
 type chunk struct {
 	block *encoding.Block
@@ -57,11 +60,11 @@ func (w *columnWriter) add(c chunk) error {
 	case c.block != nil:
 		w.hasher.Add(c.block)
 		w.rows += uint64(c.block.Rows)
-		if c.block.Bytes() >= pageBytes/2 && (w.builder.Rows() == 0 || w.builder.Bytes() >= pageBytes/2) {
+		if c.block.Bytes() >= aloneBytes && (w.builder.Rows() == 0 || w.builder.Bytes() >= aloneBytes) {
 			if err := w.flush(); err != nil {
 				return err
 			}
-			return w.page(c.block) // joining it to others would copy all of it
+			return w.page(c.block)
 		}
 		if err := w.builder.Append(c.block); err != nil {
 			return fmt.Errorf("join pages: %w", err)
