@@ -46,6 +46,7 @@ func (p *pass) pruneOnce(ctx context.Context) error {
 			return p.save(ctx)
 		},
 		Progress: func(done, total int64) { p.advance(done, total, "objects") },
+		Rate:     p.target.Settings.DeleteRate,
 	})
 	p.notePruned(plan, result)
 	if err != nil || p.tidier == nil {

@@ -782,6 +782,26 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// However slowly objects are let go, the lease and the dataset are looked at for each second's worth, and for no less than a hundred.
+func TestBatchesFollowTheRate(t *testing.T) {
+	t.Parallel()
+	for rate, want := range map[int]int{0: 1, 1: 10, 250: 4, 5000: 1} {
+		y := newYard(t)
+		y.append(1)
+		for i := range 1000 {
+			y.put(8*24*time.Hour, fmt.Sprintf("data/orphan-%d.lance", i))
+		}
+		hooks, asked := y.hooks(), 0
+		hooks.Guard = func(context.Context) error { asked++; return nil }
+		hooks.Rate = rate
+		plan := y.planned()
+		plan.Expired = nil // the old files are what this is about
+		_, err := prune.Sweep(t.Context(), y.faults, plan, hooks)
+		require.NoError(t, err)
+		require.Equal(t, want, asked, "%d a second", rate)
+	}
+}
+
 // Each file that goes is named with the version that has expired, or with its age.
 func TestExplainSaysWhy(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,8 @@ const (
 	chunkVersions = 1000
 	// batchKeys are deleted between two looks at the lease and the dataset: as many as the service takes in a second or so.
 	batchKeys = 4000
+	// leastBatch keeps a slow sweep from looking more often than it deletes.
+	leastBatch = 100
 	// maxJournal is the names that are written down for one chunk. Of more, the rest would have to wait for the unverified age
 	// if this pass were killed in the middle of the chunk.
 	maxJournal = 4000
@@ -31,6 +33,16 @@ type Hooks struct {
 	Journal func(ctx context.Context, names []string) error
 	// Progress is told how many of how many objects are gone. May be nil.
 	Progress func(done, total int64)
+	// Rate is how many objects the store is let remove in a second, so that batches take no longer than that; 0: no limit.
+	Rate int
+}
+
+// batch is how many keys are deleted between two looks.
+func (h Hooks) batch() int {
+	if h.Rate == 0 {
+		return batchKeys
+	}
+	return min(batchKeys, max(leastBatch, h.Rate))
 }
 
 // Result is what a sweep removed.
@@ -150,7 +162,7 @@ func (s *sweep) sweepOld(ctx context.Context) error {
 		return nil // a version that could not be removed may still name them
 	}
 	for s.old < len(s.plan.Old) {
-		n := min(batchKeys, len(s.plan.Old)-s.old)
+		n := min(s.hooks.batch(), len(s.plan.Old)-s.old)
 		if _, err := s.remove(ctx, s.plan.Old[s.old:s.old+n]); err != nil {
 			return err
 		}
@@ -200,7 +212,7 @@ func (s *sweep) raiseHint(ctx context.Context) error {
 // remove deletes objects in batches and returns how many of them could not be deleted. What has become part of the working set
 // meanwhile is left out.
 func (s *sweep) remove(ctx context.Context, objects []objstore.Object) (failed int, err error) {
-	for batch := range slices.Chunk(objects, batchKeys) {
+	for batch := range slices.Chunk(objects, s.hooks.batch()) {
 		if err := s.before(ctx); err != nil {
 			return failed, err
 		}
