@@ -563,6 +563,27 @@ func TestDryRun(t *testing.T) {
 	require.Len(t, before, len(b.store.Keys())+len(r.Pruning.Plan.Files))
 }
 
+// Where there is no deadline and nobody has stopped the pass, a slow ledger is waited for.
+func TestSlowRecordWithoutADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newTable(t, 1, 1)
+		b.faults.Hook(func(ctx context.Context, op faultstore.Op) error {
+			if op.Kind != "ledger save" || op.When != faultstore.Before {
+				return nil
+			}
+			select {
+			case <-time.After(20 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		b.good()
+		require.NotNil(t, b.entry().LastSuccess)
+	})
+}
+
 // Where the ledger does not answer there is no order to go by: every target has its pass, which says what is wrong.
 func TestOrderWithoutALedger(t *testing.T) {
 	t.Parallel()

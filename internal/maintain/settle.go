@@ -82,11 +82,18 @@ const (
 	notBegun   = 20
 )
 
-// late is a context for what must still be done when ctx has ended: until a part of the margin behind its deadline.
+// unhurried is how long what comes last may take where nothing presses.
+const unhurried = time.Minute
+
+// late is a context for what must still be done when ctx has ended: until a part of the margin behind its deadline, or behind now where
+// a pass without one was stopped.
 func (p *pass) late(ctx context.Context, end time.Duration) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = p.keeper.Now()
+		if ctx.Err() == nil {
+			deadline = deadline.Add(unhurried)
+		}
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(p.keeper.margin()*end/parts))
 }
