@@ -72,7 +72,7 @@ type reportFlags struct {
 }
 
 type inspectFlags struct {
-	File    string `arg:"" optional:"" help:"A data file, manifest, transaction or deletion file: a path, or s3://bucket/key."`
+	File    string `arg:"" optional:"" help:"A data file, or a file of an index: a path, or s3://bucket/key."`
 	JSON    bool   `name:"json" help:"Print one JSON document and nothing else."`
 	Version bool   `help:"Print the version."`
 	Help    bool   `short:"h" help:"Print this text."`

@@ -68,19 +68,8 @@ type Detail struct {
 // Describe reads what stands behind the pages of a file, and none of the pages. It takes files that can't be rewritten too, such as
 // those of indices. ErrCorrupt; ErrUnsupported for legacy and unknown file versions and for encodings that are not known.
 func Describe(ctx context.Context, store objstore.Store, key string) (*Description, error) {
-	r := &Reader{store: store, key: key}
-	tail, err := r.readTail(ctx, 0)
+	r, f, tail, err := openTail(ctx, store, key, 0)
 	if err != nil {
-		return nil, err
-	}
-	f, err := readFooter(key, tail, r.size)
-	if err != nil {
-		return nil, err
-	}
-	if r.minor, err = f.version(key); err != nil {
-		return nil, err
-	}
-	if tail, err = r.extend(ctx, tail, f.metas); err != nil {
 		return nil, err
 	}
 	return r.description(ctx, f, tail)

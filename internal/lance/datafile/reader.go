@@ -47,19 +47,8 @@ type page struct {
 // it says nothing; another size is corrupt. ErrUnsupported for file versions other than 2.0, 2.1 and 2.2 and for global
 // buffers that are not known.
 func Open(ctx context.Context, store objstore.Store, key string, size int64) (*Reader, error) {
-	r := &Reader{store: store, key: key}
-	tail, err := r.readTail(ctx, size)
+	r, f, tail, err := openTail(ctx, store, key, size)
 	if err != nil {
-		return nil, err
-	}
-	f, err := readFooter(key, tail, r.size)
-	if err != nil {
-		return nil, err
-	}
-	if r.minor, err = f.version(key); err != nil {
-		return nil, err
-	}
-	if tail, err = r.extend(ctx, tail, f.metas); err != nil {
 		return nil, err
 	}
 	if err := r.decode(ctx, f, tail); err != nil {
@@ -69,6 +58,22 @@ func Open(ctx context.Context, store objstore.Store, key string, size int64) (*R
 		r.cost += r.size
 	}
 	return r, nil
+}
+
+// openTail reads the footer and all that stands behind the pages, which is not decoded yet.
+func openTail(ctx context.Context, store objstore.Store, key string, size int64) (r *Reader, f footer, tail []byte, err error) {
+	r = &Reader{store: store, key: key}
+	if tail, err = r.readTail(ctx, size); err != nil {
+		return nil, f, nil, err
+	}
+	if f, err = readFooter(key, tail, r.size); err != nil {
+		return nil, f, nil, err
+	}
+	if r.minor, err = f.version(key); err != nil {
+		return nil, f, nil, err
+	}
+	tail, err = r.extend(ctx, tail, f.metas)
+	return r, f, tail, err
 }
 
 func (r *Reader) readTail(ctx context.Context, recorded int64) ([]byte, error) {
